@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
 
 /// The tools, and what of PyPI they are.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 19] = [
     "alembic==1.20.1",
     "cryptography==50.0.2",
     "deno==2.9.8",
-    "Django==5.2.19",
+    DJANGO,
+    "django-filter==26.2",
+    "djangorestframework==3.18.3",
     "fastapi==0.165.0",
     "hatchling==1.33.0",
     "httpx==0.28.1",
@@ -30,8 +32,12 @@ const TOOLS: [&str; 15] = [
     "PyMySQL==1.2.4",
     "pytest==9.2.0",
     "pytest-xdist==3.8.0",
+    "setuptools==84.2.1",
     "SQLAlchemy==2.1.9",
+    "tblib==3.2.2",
 ];
+
+const DJANGO: &str = "Django==5.2.19";
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -126,14 +132,30 @@ fn python() -> Result {
     passes_the_kit(&command, &made)
 }
 
+/// The folder of Django's own tests, which its source distribution has.
+fn tests_of_django() -> Result<PathBuf> {
+    let kept = folder("port-django");
+    let tests = kept.join(DJANGO.to_lowercase().replace("==", "-")).join("tests");
+    if !tests.join("runtests.py").exists() {
+        let kept = emptied("port-django")?;
+        let mut pip = Command::new(tools()?.join("pip"));
+        pip.args(["download", "--quiet", "--no-deps", "--no-binary", ":all:"]);
+        run(pip.args(["--no-build-isolation", DJANGO, "--dest"]).arg(&kept))?;
+        let unpack = "for archive in *.tar.gz; do tar xf $archive; done";
+        run(Command::new("sh").args(["-ec", unpack]).current_dir(&kept))?;
+    }
+    Ok(tests)
+}
+
 /// The columns of SQLAlchemy and Django on every database, SQLite among all the other tests.
 #[test]
 fn python_tests_and_types() -> Result {
-    let python = tools()?.join("python");
+    let (python, django) = (tools()?.join("python"), tests_of_django()?);
     let in_port = |args: &[&str], database: Option<String>| {
         let mut command = Command::new(&python);
         command.args(["-B", "-m"]).args(args).current_dir(port("python"));
         command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy"));
+        command.env("DJANGO_TESTS", &django);
         run(command.env_remove("DATABASE_URL").envs(database.map(|url| ("DATABASE_URL", url))))
     };
     in_port(&["mypy", "src"], None)?;
@@ -143,11 +165,12 @@ fn python_tests_and_types() -> Result {
     let mut kinds = Kind::asked_for()?;
     kinds.retain(|kind| *kind != Kind::Sqlite);
     for (kind, server) in &servers::start(&kinds)? {
-        for tests in ["tests/test_sqlalchemy.py", "tests/test_django.py"] {
+        let django: &[&str] = &["tests/test_django.py", "tests/test_django_places.py"];
+        for tests in [&["tests/test_sqlalchemy.py"], django] {
             let database = Database::create(*kind, server)?;
             // SQLAlchemy has a dialect for MariaDB, too.
             let (_, rest) = database.url.split_once("://").ok_or("a URL has a scheme")?;
-            in_port(&[&pytest[..], &[tests]].concat(), Some(format!("{kind}://{rest}")))
+            in_port(&[&pytest[..], tests].concat(), Some(format!("{kind}://{rest}")))
                 .map_err(|error| format!("{kind}: {error}"))?;
         }
     }

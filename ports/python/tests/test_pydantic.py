@@ -1,13 +1,15 @@
 """Fields of pydantic, their schema, and path parameters of FastAPI."""
 
+from pathlib import Path
 from typing import Annotated
 
 import pydantic
 import pytest
-from fastapi import Depends, FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from opaque_id import Cursor, External, IntId, InvalidId, Keyring, UuidId
+from opaque_id import Cursor, External, IntId, Keyring, UuidId
+from opaque_id.fastapi import Opened, refuse_ids
 
 
 class UserId(IntId, prefix="user", form="short"):
@@ -66,27 +68,119 @@ def test_schema():
     assert order["format"] == "uuid" and order["x-opaque-id"] == "order"
 
 
+def test_refused_texts_have_one_error():
+    errors = []
+    for wrong in ["junk", 42, None, "user_X", str(KEYRING.seal_cursor(UserId(42))), ["a"]]:
+        with pytest.raises(pydantic.ValidationError) as caught:
+            User(id=wrong)
+        errors.append([{key: error[key] for key in ("type", "loc", "msg")} for error in caught.value.errors()])
+    assert all(error == [{"type": "opaque_id", "loc": ("id",), "msg": "no such `user`"}] for error in errors)
+
+
+class Body(pydantic.BaseModel):
+    owner: Annotated[UserId, Opened(KEYRING)]
+    others: list[External[UserId]] = []
+
+
+class Shown(pydantic.BaseModel):
+    owner: Annotated[UserId, Opened(KEYRING)]
+
+
 app = FastAPI()
-
-
-def opened(id: External[UserId]) -> UserId:
-    try:
-        return KEYRING.open(id)
-    except InvalidId:
-        raise HTTPException(404) from None
+refuse_ids(app)
 
 
 @app.get("/users/{id}")
-def show(id: Annotated[UserId, Depends(opened)]) -> User:
+def show(id: Annotated[UserId, Opened(KEYRING)]) -> User:
     assert id == UserId(42)
     return User(id=KEYRING.seal(id))
 
 
-def test_path_parameters():
+@app.get("/parsed/{id}")
+def parsed(id: External[UserId]) -> User:
+    return User(id=KEYRING.seal(KEYRING.open(id)))
+
+
+@app.get("/query")
+def query(id: Annotated[UserId, Opened(KEYRING)], limit: int = 1) -> None:
+    pass
+
+
+@app.post("/users")
+def create(body: Body) -> Shown:
+    return Shown(owner=body.owner)
+
+
+@app.get("/dict")
+def untyped():
+    return {"id": KEYRING.seal(UserId(42)), "all": [KEYRING.seal(UserId(42))]}
+
+
+@app.get("/typed")
+def typed() -> dict:
+    return untyped()
+
+
+@app.get("/cursor")
+def cursor() -> object:
+    return KEYRING.seal_cursor(UserId(42))
+
+
+def test_parameters():
     client, external = TestClient(app), str(KEYRING.seal(UserId(42)))
-    assert client.get(f"/users/{external}").json()["id"] == external
-    assert client.get(f"/users/{external[:-1]}{'1' if external[-1] == '0' else '0'}").status_code == 404
-    assert client.get("/users/42").status_code == 422
-    schema = client.get("/openapi.json").json()
-    parameter = schema["paths"]["/users/{id}"]["get"]["parameters"][0]
-    assert parameter["schema"]["x-opaque-id"] == "user"
+    assert client.get(f"/users/{external}").json()["id"] == external == client.get(f"/parsed/{external}").json()["id"]
+    made_up = f"{external[:-1]}{'1' if external[-1] == '0' else '0'}"
+    team = external.replace("user", "team")
+    answers = [client.get(f"/{path}{wrong}") for path in ["users/", "parsed/", "query?id="] for wrong in ["42", made_up, external.upper(), team, "%00"]]
+    assert {(answer.status_code, answer.text) for answer in answers} == {(404, '{"detail":"Not Found"}')}
+    assert client.get("/query", params={"id": external, "limit": "x"}).status_code == 422
+    answers = [client.post("/users", json={"owner": wrong}).json() for wrong in ["42", made_up, external.upper(), team, 42, None, ["a"], {}]]
+    assert all(answer == {"detail": [{"type": "opaque_id", "loc": ["body", "owner"], "msg": "no such `user`"}]} for answer in answers)
+    assert client.post("/users", json={"owner": external, "others": [external]}).json() == {"owner": external}
+    body = Body(owner=external, others=[external])
+    assert body.model_dump() == {"owner": UserId(42), "others": [KEYRING.seal(UserId(42))]}
+    assert body.model_dump(mode="json") == {"owner": external, "others": [external]}
+    refused = client.post("/users", json={"owner": external, "others": [external, "junk"]}).json()
+    assert refused["detail"][0]["loc"] == ["body", "others", 1] and "junk" not in str(refused)
+
+
+@app.get("/internal")
+def internal():
+    return {"id": UserId(42)}
+
+
+@app.get("/internal-dict")
+def internal_dict() -> dict:
+    return internal()
+
+
+def test_ids_in_untyped_answers():
+    client, external = TestClient(app, raise_server_exceptions=False), str(KEYRING.seal(UserId(42)))
+    assert client.get("/internal").status_code == client.get("/internal-dict").status_code == 500
+    for path in ["/dict", "/typed"]:
+        assert client.get(path).json() == {"id": external, "all": [external]}
+    assert client.get("/cursor").json() == str(KEYRING.seal_cursor(UserId(42)))
+    assert pydantic.TypeAdapter(dict).dump_json({"id": KEYRING.seal(UserId(42))}).decode() == f'{{"id":"{external}"}}'
+    with pytest.raises(Exception):
+        pydantic.TypeAdapter(dict).dump_json({"id": UserId(42)})
+
+
+def test_the_schema_of_an_api():
+    schema = TestClient(app).get("/openapi.json").json()
+    for path in ["/users/{id}", "/parsed/{id}", "/query"]:
+        parameter = schema["paths"][path]["get"]["parameters"][0]["schema"]
+        assert parameter["x-opaque-id"] == "user" and parameter["pattern"].startswith("^user_")
+    for model, name in [("User", "id"), ("Body", "owner"), ("Shown", "owner")]:
+        assert schema["components"]["schemas"][model]["properties"][name]["x-opaque-id"] == "user"
+
+
+def test_the_example_of_the_readme(monkeypatch):
+    monkeypatch.setenv("OPAQUE_ID_KEYS", "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23")
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    blocks = [part.partition("```")[0] for part in readme.split("```python\n")[1:]]
+    scope = {}
+    for block in [blocks[0].rpartition("\n\n")[0], next(block for block in blocks if "refuse_ids" in block)]:
+        exec(block, scope)
+    client, external = TestClient(scope["app"]), scope["keyring"].seal(scope["UserId"](42))
+    assert client.get(f"/users/{external}").json() == {"id": str(external)}
+    assert client.get("/users/junk").status_code == client.get(f"/users/{str(external)[:-4]}0000").status_code == 404

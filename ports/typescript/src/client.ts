@@ -14,7 +14,7 @@
 import { bigIntToUuid, decode, decodeToken, encode, type Form, fromBytes, hasForm, InvalidId } from "./text.ts";
 import { isKind, isPrefix, type Kind, MAX_TOKEN, pattern, toBytes, uuidToBigInt } from "./text.ts";
 
-export { type Form, InvalidId, type Kind } from "./text.ts";
+export { type Form, InvalidId, type Kind, toUlid } from "./text.ts";
 
 /** An external id, such as `` `user_${string}` ``. It was parsed: a text is none, nor is the id of another resource. */
 export type Id<P extends string, F extends Form = "text"> =

@@ -20,6 +20,7 @@ import {
   isInteger,
   type Kind,
   MAX_TOKEN,
+  ulidToBigInt,
   uuidToBigInt,
 } from "./text.ts";
 
@@ -292,9 +293,10 @@ function toBigInt<K extends Kind>(of: { key: K; form: Form }, key: KeyOf<K>): bi
   if (typeof key !== expected || (typeof key === "number" && !Number.isInteger(key))) throw new InvalidKey(`expected a ${expected}`);
   let value: bigint;
   try {
-    value = typeof key === "string" ? uuidToBigInt(key) : BigInt(key);
+    const ulid = typeof key === "string" && of.key === "ulid" ? ulidToBigInt(key) : undefined;
+    value = ulid ?? (typeof key === "string" ? uuidToBigInt(key) : BigInt(key));
   } catch {
-    throw new InvalidKey("expected a UUID in lower case with hyphens");
+    throw new InvalidKey(`expected a UUID in lower case with hyphens${of.key === "ulid" ? ", or a ULID" : ""}`);
   }
   checkKey(of.key, of.form, value);
   return value;

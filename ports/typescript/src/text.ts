@@ -136,6 +136,16 @@ export function uuidToBigInt(text: unknown): bigint {
   return BigInt(`0x${text.replaceAll("-", "")}`);
 }
 
+/** Reads the text of a ULID, in either case, or returns undefined. */
+export function ulidToBigInt(text: string): bigint | undefined {
+  return /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i.test(text) ? ofDigits(text.toLowerCase()) : undefined;
+}
+
+/** Returns the text of a ULID, whose key `Keyring.open` returns as a UUID. */
+export function toUlid(uuid: string): string {
+  return digits(uuidToBigInt(uuid), 26).toUpperCase();
+}
+
 export function bigIntToUuid(value: bigint): string {
   const hex = value.toString(16).padStart(32, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;

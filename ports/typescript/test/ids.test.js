@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
-import { Expired, inspect, InvalidId, InvalidKey, Keyring, KeyringError, Listing, NotGenuine, resource } from "opaque-id";
+import { Expired, inspect, InvalidId, InvalidKey, Keyring, KeyringError, Listing, NotGenuine, resource, toUlid } from "opaque-id";
 import * as client from "opaque-id/client";
 
 const OLD = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
@@ -65,6 +65,21 @@ test("what is no key", () => {
     assert.throws(() => keyring.seal(of, key), InvalidKey);
   }
   assert.throws(() => keyring.seal(resource("n", { key: "i32" }), 1.5), InvalidKey);
+});
+
+test("a ULID is a key", () => {
+  const [Event, ulid] = [resource("event", { key: "ulid" }), "01ARZ3NDEKTSV4RRFFQ69G5FAV"];
+  const id = keyring.seal(Event, ulid);
+  const key = keyring.open(Event, id);
+  assert.equal(key, "01563e3a-b5d3-d676-4c61-efb99302bd5b");
+  assert.deepEqual([keyring.seal(Event, key), keyring.seal(Event, ulid.toLowerCase()), toUlid(key)], [id, id, ulid]);
+  assert.deepEqual(keyring.openGrant(Event, keyring.grant(Event, ulid, "x", new Date(Date.now() + 1e6)), "x"), key);
+  assert.equal(toUlid("00000000-0000-0000-0000-000000000000"), "0".repeat(26));
+  assert.equal(keyring.open(Event, keyring.seal(Event, `7${"Z".repeat(25)}`)), "ffffffff-ffff-ffff-ffff-ffffffffffff");
+  for (const wrong of [`8${ulid.slice(1)}`, ulid.slice(1), `${ulid} `, ulid.replace("A", "U"), ulid.replace("K", "\u212a"), ""]) {
+    assert.throws(() => keyring.seal(Event, wrong), /expected a UUID in lower case with hyphens, or a ULID/);
+  }
+  assert.throws(() => keyring.seal(Order, ulid), InvalidKey);
 });
 
 test("what is no resource", () => {
@@ -196,7 +211,7 @@ test("errors hide secrets", () => {
 });
 
 test("the client holds no secrets and imports nothing of a server", () => {
-  assert.deepEqual(Object.keys(client).sort(), ["InvalidId", "Resource", "inspect", "resource"]);
+  assert.deepEqual(Object.keys(client).sort(), ["InvalidId", "Resource", "inspect", "resource", "toUlid"]);
   const files = [fileURLToPath(import.meta.resolve("opaque-id/client"))];
   for (const file of files) {
     const source = readFileSync(file, "utf8");

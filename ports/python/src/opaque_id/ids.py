@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 from uuid import UUID
 
@@ -178,22 +180,47 @@ class _Text(Generic[I]):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         """A field or a parameter `External[UserId]` of pydantic 2, and so of FastAPI."""
-        from pydantic_core import core_schema
+        return pydantic_schema(cls, lambda value: value if isinstance(value, cls) else cls(value))
 
-        is_id, prefix = issubclass(cls, External), cls.of.prefix
-        described = {
-            "title": f"{prefix}_{'id' if is_id else 'cursor'}",
-            "description": f"{'The id of a' if is_id else 'A position in a list of'} `{prefix}`. Opaque.",
-            **({"x-opaque-id": prefix} if is_id else {}),
-            **({"format": "uuid"} if cls._form() in ("uuid", "mapped_uuid") else {}),
-        }
-        text = core_schema.str_schema(pattern=cls.pattern(), metadata={"pydantic_js_updates": described})
-        parsed = core_schema.no_info_after_validator_function(cls, text)
-        return core_schema.json_or_python_schema(
-            json_schema=parsed,
-            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), parsed]),
-            serialization=core_schema.to_string_ser_schema(),
-        )
+    @property
+    def __pydantic_serializer__(self) -> Any:
+        """pydantic writes an id also where no type says that there is one, such as in a dict."""
+        return _serializer()
+
+
+@cache
+def _serializer() -> Any:
+    from pydantic_core import SchemaSerializer, core_schema
+
+    return SchemaSerializer(core_schema.any_schema(serialization=core_schema.to_string_ser_schema()))
+
+
+def pydantic_schema(of: type[_Text[Any]], read: Callable[[Any], Any], write: Callable[[Any], Any] = str) -> CoreSchema:
+    """The schema of the texts of `of`. Its error is the same for each refused text, and does not have its type's name."""
+    from pydantic_core import PydanticCustomError, core_schema
+
+    is_id, prefix, pattern = issubclass(of, External), of.of.prefix, of.pattern()
+    described = {
+        "title": f"{prefix}_{'id' if is_id else 'cursor'}",
+        "description": f"{'The id of a' if is_id else 'A position in a list of'} `{prefix}`. Opaque.",
+        "type": "string",
+        "pattern": pattern,
+        **({"x-opaque-id": prefix} if is_id else {}),
+        **({"format": "uuid"} if of._form() in ("uuid", "mapped_uuid") else {}),
+    }
+
+    def validate(value: Any) -> Any:
+        try:
+            return read(value)
+        except InvalidId:
+            raise PydanticCustomError("opaque_id", "no such `{prefix}`", {"prefix": prefix}) from None
+
+    return core_schema.no_info_plain_validator_function(
+        validate,
+        json_schema_input_schema=core_schema.str_schema(),
+        metadata={"pydantic_js_updates": described},
+        serialization=core_schema.plain_serializer_function_ser_schema(write, return_schema=core_schema.str_schema(), when_used="json"),
+    )
 
 
 _CLASSES: Final[dict[Any, Any]] = {}
