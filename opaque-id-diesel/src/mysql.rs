@@ -67,7 +67,7 @@ impl StoredIn<Mysql> for Uuid {
 }
 
 macro_rules! integer {
-    ($integer:ty, $sql_type:ty, $types:pat) => {
+    ($($integer:ty => $sql_type:ty),*) => {$(
         impl StoredIn<Mysql> for $integer {
             type SqlType = $sql_type;
 
@@ -75,35 +75,30 @@ macro_rules! integer {
                 ToSql::<$sql_type, Mysql>::to_sql(self, out)
             }
 
+            // The column may have been made wider, or is to become wider. diesel would cut a fraction off.
             fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
-                // diesel would cut a fraction off.
-                let ty = value.value_type();
-                if !matches!(ty, $types) {
-                    return Err(column_type::<T>(&value));
-                }
-                let read = match ty {
-                    MysqlType::UnsignedLong | MysqlType::UnsignedLongLong => {
-                        <u64 as FromSql<Unsigned<BigInt>, Mysql>>::from_sql(value)
-                            .map(|value| i64::try_from(value).ok())
-                    }
-                    _ => <i64 as FromSql<BigInt, Mysql>>::from_sql(value).map(Some),
+                let unsigned_bits = match value.value_type() {
+                    MysqlType::Tiny | MysqlType::Short | MysqlType::Long | MysqlType::LongLong => 0,
+                    MysqlType::UnsignedTiny => 8,
+                    MysqlType::UnsignedShort => 16,
+                    MysqlType::UnsignedLong => 32,
+                    MysqlType::UnsignedLongLong => 64,
+                    _ => return Err(column_type::<T>(&value)),
                 };
-                read.map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))?
-                    .and_then(Self::from_integer)
-                    .ok_or_else(|| KeyError::too_large(T::PREFIX))
+                let read = <i64 as FromSql<BigInt, Mysql>>::from_sql(value)
+                    .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))?;
+                // diesel reads an unsigned integer as a signed one of the same bits.
+                let read = match unsigned_bits {
+                    0 => Some(read),
+                    bits => i64::try_from(read.cast_unsigned() & (u64::MAX >> (64 - bits))).ok(),
+                };
+                read.and_then(Self::from_integer).ok_or_else(|| KeyError::too_large(T::PREFIX))
             }
         }
-    };
+    )*};
 }
 
-// The narrower ones are columns that are to become wider.
-integer!(
-    i64,
-    BigInt,
-    MysqlType::LongLong | MysqlType::UnsignedLongLong | MysqlType::Long | MysqlType::UnsignedLong
-);
-integer!(i32, Integer, MysqlType::Long | MysqlType::UnsignedLong);
-integer!(u32, Unsigned<Integer>, MysqlType::UnsignedLong | MysqlType::Long);
+integer!(i64 => BigInt, i32 => Integer, u32 => Unsigned<Integer>);
 
 /// For an `i64` in a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {

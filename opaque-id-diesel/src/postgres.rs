@@ -4,7 +4,7 @@ use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
 use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, Text, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, SmallInt, Text, Uuid as SqlUuid};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
@@ -26,10 +26,15 @@ where
     }
 }
 
-/// PostgreSQL's numbers of the types, from its `pg_type.dat`.
+/// PostgreSQL's numbers of the types, from its `pg_type.dat`. diesel gives an element of an array the type of the array.
 const UUID: u32 = 2950;
+const UUID_ARRAY: u32 = 2951;
 const INT8: u32 = 20;
+const INT8_ARRAY: u32 = 1016;
 const INT4: u32 = 23;
+const INT4_ARRAY: u32 = 1007;
+const INT2: u32 = 21;
+const INT2_ARRAY: u32 = 1005;
 
 fn column_type<T: OpaqueId>(value: &PgValue<'_>) -> KeyError {
     let found = format!("with OID {}", value.get_oid());
@@ -47,7 +52,7 @@ impl StoredIn<Pg> for Uuid {
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         // diesel would take any 16 bytes for a UUID, of text as well.
-        if value.get_oid().get() != UUID {
+        if !matches!(value.get_oid().get(), UUID | UUID_ARRAY) {
             return Err(column_type::<T>(&value));
         }
         FromSql::<SqlUuid, Pg>::from_sql(value)
@@ -55,39 +60,35 @@ impl StoredIn<Pg> for Uuid {
     }
 }
 
-impl StoredIn<Pg> for i64 {
-    type SqlType = BigInt;
+macro_rules! integer {
+    ($($integer:ty => $sql_type:ty),*) => {$(
+        impl StoredIn<Pg> for $integer {
+            type SqlType = $sql_type;
 
-    fn write<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        ToSql::<BigInt, Pg>::to_sql(self, out)
-    }
+            fn write<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+                ToSql::<$sql_type, Pg>::to_sql(self, out)
+            }
 
-    fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
-        let read = match value.get_oid().get() {
-            INT8 => FromSql::<BigInt, Pg>::from_sql(value),
-            // A column that is to become wider.
-            INT4 => <i32 as FromSql<Integer, Pg>>::from_sql(value).map(Self::from),
-            _ => return Err(column_type::<T>(&value)),
-        };
-        read.map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
-    }
-}
-
-impl StoredIn<Pg> for i32 {
-    type SqlType = Integer;
-
-    fn write<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        ToSql::<Integer, Pg>::to_sql(self, out)
-    }
-
-    fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
-        match value.get_oid().get() {
-            INT4 => FromSql::<Integer, Pg>::from_sql(value)
-                .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error)),
-            _ => Err(column_type::<T>(&value)),
+            // The column may have been made wider, or is to become wider.
+            fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
+                let read = match value.get_oid().get() {
+                    INT8 | INT8_ARRAY => FromSql::<BigInt, Pg>::from_sql(value),
+                    INT4 | INT4_ARRAY => {
+                        <i32 as FromSql<Integer, Pg>>::from_sql(value).map(i64::from)
+                    }
+                    INT2 | INT2_ARRAY => {
+                        <i16 as FromSql<SmallInt, Pg>>::from_sql(value).map(i64::from)
+                    }
+                    _ => return Err(column_type::<T>(&value)),
+                };
+                let read = read.map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error));
+                Self::from_integer(read?).ok_or_else(|| KeyError::too_large(T::PREFIX))
+            }
         }
-    }
+    )*};
 }
+
+integer!(i64 => BigInt, i32 => Integer);
 
 // 6 mapping
 

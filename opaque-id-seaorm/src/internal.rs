@@ -121,11 +121,15 @@ where
         }
         // SeaORM reads an integer from a column of its own type only.
         let repr = match column_type {
+            Some("INT2") => {
+                i16::try_get_by(row, index).map(|value| Repr::from_integer(value.into()))
+            }
             Some("INT4" | "INT") => {
                 i32::try_get_by(row, index).map(|value| Repr::from_integer(value.into()))
             }
-            Some("INT UNSIGNED" | "BIGINT UNSIGNED") => u64::try_get_by(row, index)
+            Some(name) if name.ends_with(" UNSIGNED") => u64::try_get_by(row, index)
                 .map(|value| value.try_into().ok().and_then(Repr::from_integer)),
+            Some("INT8" | "BIGINT") => i64::try_get_by(row, index).map(Repr::from_integer),
             _ => ReprOf::<T>::try_get_by(row, index).map(Some),
         };
         let repr = repr.map_err(|error| match error {

@@ -11,6 +11,7 @@ mod asynchronous;
 mod blocking;
 mod connections;
 mod rows;
+mod types;
 
 fn main() -> std::process::ExitCode {
     opaque_id_tests::conformance::main(connections::suites())

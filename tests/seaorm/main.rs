@@ -11,6 +11,7 @@ mod migration;
 mod own;
 mod packs;
 mod shop;
+mod types;
 
 use std::process::ExitCode;
 

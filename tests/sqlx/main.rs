@@ -13,6 +13,7 @@ mod own;
 mod packs;
 mod pairs;
 mod shop;
+mod types;
 
 use std::process::ExitCode;
 

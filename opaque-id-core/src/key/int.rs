@@ -7,14 +7,16 @@ use crate::private::Private;
 
 /// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
 macro_rules! integer {
-    ($integer:ty, $column:literal, $types:pat, $(#[$doc:meta])*) => {
+    ($integer:ty, $column:literal, $(#[$doc:meta])*) => {
         impl Private for $integer {}
 
         impl Repr for $integer {
             const COLUMN: &'static str = $column;
 
             fn is_column_type(name: &str) -> bool {
-                matches!(name, $types)
+                let name = name.strip_suffix(" UNSIGNED").unwrap_or(name);
+                let mysql = ["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"];
+                mysql.contains(&name) || matches!(name, "INT2" | "INT4" | "INT8" | "INTEGER")
             }
 
             fn from_integer(value: i64) -> Option<Self> {
@@ -35,7 +37,9 @@ macro_rules! integer {
             fn unwrapped(self, column_type: &str) -> Option<Self> {
                 let bits = i64::from(self).cast_unsigned();
                 let value = match column_type {
-                    "INT UNSIGNED" => bits & u64::from(u32::MAX),
+                    "TINYINT UNSIGNED" => bits & u64::from(u8::MAX),
+                    "SMALLINT UNSIGNED" => bits & u64::from(u16::MAX),
+                    "MEDIUMINT UNSIGNED" | "INT UNSIGNED" => bits & u64::from(u32::MAX),
                     "BIGINT UNSIGNED" => bits,
                     _ => return Some(self),
                 };
@@ -109,7 +113,6 @@ macro_rules! integer {
 integer! {
     i64,
     "a 64-bit integer (`BIGINT`, on MySQL and MariaDB also `BIGINT UNSIGNED` below 2^63; on SQLite `INTEGER`)",
-    "INT8" | "BIGINT" | "INTEGER" | "BIGINT UNSIGNED" | "INT4" | "INT" | "INT UNSIGNED",
     /// A `BIGINT`: an auto-incremented integer, or 64 bits of time, node and counter. Narrower columns are read too, so
     /// that an application can run with `key = i64` before its columns become wider.
 }
@@ -117,14 +120,12 @@ integer! {
 integer! {
     i32,
     "a 32-bit integer (`integer` on PostgreSQL, `INT` on MySQL and MariaDB, there also `INT UNSIGNED` below 2^31; on SQLite `INTEGER`)",
-    "INT4" | "INT" | "INTEGER" | "INT UNSIGNED",
-    /// An `integer` or `INT`, as `serial` and `AUTO_INCREMENT` columns often are. Its ids stay the same when it becomes
-    /// an `i64`.
+    /// An `integer` or `INT`. `serial` and `AUTO_INCREMENT` columns often have this type. Narrower and wider columns are read too, and
+    /// a value that does not fit is an error. Its ids stay the same when it becomes an `i64`.
 }
 
 integer! {
     u32,
     "an unsigned 32-bit integer (`INT UNSIGNED` on MySQL and MariaDB; on SQLite `INTEGER`)",
-    "INT UNSIGNED" | "INT" | "INTEGER",
     /// An `INT UNSIGNED` of MySQL and MariaDB. Its ids stay the same when it becomes an `i64`.
 }

@@ -180,8 +180,7 @@ pub trait Repr:
     /// The type and its columns, for messages.
     const COLUMN: &'static str;
 
-    /// Returns whether a value can be a key, by the name of its type in the sqlx drivers. These also read
-    /// text as bytes, and narrower integers.
+    /// Returns whether a value can be a key, by the name of its type in the sqlx drivers. These also read text as bytes.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
 

@@ -24,6 +24,7 @@ mod mapping;
 pub(crate) mod own;
 mod packs;
 mod shop;
+mod types;
 
 use diesel::prelude::{
     BelongingToDsl, BoolExpressionMethods, ExpressionMethods, GroupedBy, NullableExpressionMethods,

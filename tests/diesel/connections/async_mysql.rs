@@ -10,5 +10,6 @@ mod server;
 use crate::asynchronous::*;
 use crate::rows::ExplainedByMysql as Explained;
 use crate::rows::plain_binary as plain;
+use crate::types::mysql_keys as typed_keys;
 
 pub(crate) type DbConnection = diesel_async::AsyncMysqlConnection;

@@ -8,6 +8,7 @@ mod server;
 use crate::asynchronous::*;
 use crate::rows::ExplainedBySqlite as Explained;
 use crate::rows::plain_binary as plain;
+use crate::types::sqlite_keys as typed_keys;
 
 pub(crate) type DbConnection =
     diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>;

@@ -10,5 +10,6 @@ mod server;
 use crate::blocking::*;
 use crate::rows::ExplainedBySqlite as Explained;
 use crate::rows::plain_binary as plain;
+use crate::types::sqlite_keys as typed_keys;
 
 pub(crate) type DbConnection = diesel::SqliteConnection;

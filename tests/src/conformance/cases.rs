@@ -375,10 +375,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
     assert_reported(shop.read_order_id(&order).await, &order, "order", "below 2^60");
 
     match database.kind {
-        Kind::Postgres => {
-            assert_reported(shop.read_team_id("7::int2").await, "int2", "team", INTEGER);
-        }
-        Kind::Mysql => {}
+        Kind::Postgres | Kind::Mysql => {}
         Kind::Mariadb | Kind::Sqlite => {
             let theirs = match database.kind {
                 Kind::Mariadb => "0192c1f0-7b1e-7a35-8f00-000000000001",

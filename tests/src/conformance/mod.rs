@@ -10,6 +10,7 @@ pub mod mapping;
 pub mod packs;
 pub mod report;
 pub mod shop;
+pub mod types;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,19 +22,17 @@ use crate::trials::{self, Trial};
 
 use columns::ColumnShop;
 use dropped::PoolShop;
-use integers::IntegerShop;
 use packs::PackShop;
 use report::{Case, Cases, Outcome, Report};
+use types::TypeShop;
 
 /// An adapter on a database: the shared cases, then its own.
-pub fn suite<S: PoolShop + IntegerShop + PackShop + ColumnShop>(
-    kind: Kind,
-    own: Cases,
-) -> Vec<Case> {
+pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(kind: Kind, own: Cases) -> Vec<Case> {
     let shared = [
         cases::all::<S>(),
         keys::all::<S>(),
         integers::all::<S>(),
+        types::all::<S>(),
         mapping::all::<S>(),
         packs::all::<S>(),
         columns::all::<S>(),
