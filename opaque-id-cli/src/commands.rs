@@ -231,7 +231,9 @@ fn open(
     let resources = resource::Resources::new(&args.resource, &opener, audit_log.is_none())?;
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
-    each(&args.ids, |id| {
+    each(&args.ids, |pasted| {
+        let inspected = inspect(pasted);
+        let id = inspected.contained().unwrap_or(pasted);
         let answer = resources.act(id, |resource| resource.open(id, purpose));
         let answer = answer.and_then(|(opened, of)| {
             unverified.check(id, &of.described.prefix, &opened)?;

@@ -58,6 +58,23 @@ impl Inspection {
         self.problem.is_none() && self.form.is_some()
     }
 
+    /// Returns the only id that a longer text contains, if it is written there without a mistake.
+    ///
+    /// ```
+    /// use opaque_id_core::inspect::inspect;
+    ///
+    /// let found = inspect("GET https://shop.example/users/user_7x1nhm7sq0r1qh4pewbejb04n3?page=2");
+    /// assert_eq!(found.contained(), Some("user_7x1nhm7sq0r1qh4pewbejb04n3"));
+    /// ```
+    #[must_use]
+    pub fn contained(&self) -> Option<&str> {
+        let is_contained = matches!(
+            self.problem,
+            Some(Invalid(Problem::Text(TextProblem::Surrounded | TextProblem::WhiteSpace)))
+        );
+        self.suggestion.as_deref().filter(|_| is_contained)
+    }
+
     const NOTHING: Self = Self {
         form: None,
         prefix: None,
@@ -86,13 +103,11 @@ pub fn inspect(text: &str) -> Inspection {
     if exact.is_well_formed() {
         return exact;
     }
-    let suggestion = fix(text);
+    let Some(suggestion) = find(text) else { return exact };
     let fixed = parse(&suggestion);
-    if !fixed.is_well_formed() {
-        return exact;
-    }
     let problem = match exact.problem {
-        _ if text.trim() != text => Some(TextProblem::WhiteSpace.into()),
+        _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
+        _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
         // An upper-case prefix is best reported as upper case.
         Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
             .bytes()
@@ -104,9 +119,44 @@ pub fn inspect(text: &str) -> Inspection {
     Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
-/// Corrects what people and spreadsheets do to ids: white space, capitals, similar characters.
+/// Finds the id in a copied text, such as a line of a log, a URL or a cell. Returns `None` if there is no id or more than one.
+fn find(text: &str) -> Option<String> {
+    let visible: String = text.replace("%5F", "_").replace("%5f", "_");
+    let is_invisible =
+        |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
+    let visible = visible.replace(is_invisible, "");
+    let trimmed = visible.trim().trim_matches(['"', '\'', '`', ',', ';']);
+    if let Some(found) = well_formed(trimmed) {
+        return Some(found);
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = trimmed.split(|c| !is_part(c));
+    // A UUID has hyphens, and an underscore may have become one.
+    let hyphenated = trimmed.split(|c| !(is_part(c) || c == '-'));
+    let mut found = words.chain(hyphenated).filter_map(well_formed);
+    // A mail program breaks lines.
+    let joined = || {
+        let (_, body) = trimmed.split_once('_').filter(|(it, _)| is_prefix(it))?;
+        let _ = body.split_once(char::is_whitespace)?;
+        let joined: String = trimmed.split_whitespace().collect();
+        parse(&joined).is_well_formed().then_some(joined)
+    };
+    let underscored = || {
+        let (prefix, body) = trimmed.rsplit_once('-')?;
+        well_formed(&format!("{prefix}_{body}"))
+    };
+    let Some(first) = joined().or_else(|| found.next()) else { return underscored() };
+    found.all(|other| other == first).then_some(first)
+}
+
+/// Returns the id that a text is or is probably meant to be.
+fn well_formed(text: &str) -> Option<String> {
+    [text.to_owned(), fix(text)].into_iter().find(|id| parse(id).is_well_formed())
+}
+
+/// Corrects capitals and similar characters.
 fn fix(text: &str) -> String {
-    let lower = text.trim().trim_matches(['"', '\'', '`', ',', ';']).to_ascii_lowercase();
+    let lower = text.to_ascii_lowercase();
     match lower.rsplit_once('_') {
         Some((prefix, body)) => {
             let body = body.replace('-', "").replace('o', "0").replace(['i', 'l'], "1");
@@ -274,6 +324,7 @@ mod tests {
                 TEXT,
             ),
             (&uuid.to_uppercase(), upper(1), uuid),
+            (&format!("(\"{}\").", TEXT.to_uppercase()), upper(3), TEXT),
         ] {
             let found = inspect(given);
             assert_eq!(
@@ -282,6 +333,75 @@ mod tests {
                 "{given}"
             );
         }
+    }
+
+    #[test]
+    fn an_id_is_found_in_a_copied_text() {
+        let uuid = "b141f7fe-3115-84f0-b7be-f0b5c2b7862c";
+        let cursor = "order_cursor_awa6tgzhc0xmnspa2hmsmzeyrjn409vrne";
+        let texts = [
+            "External(#)",
+            "Some(External(#))",
+            "Ok([External(#)])",
+            "#.",
+            "(#)",
+            "<#>",
+            "[#]",
+            "{#}",
+            "https://shop.example/users/#",
+            "https://shop.example/users/#/orders?page=2",
+            "/users/#",
+            "id=#",
+            "?id=#&year=2026",
+            "#\u{200b}",
+            "\u{feff}#",
+            "#\u{2060}",
+            "\u{ad}#",
+            "\"id\":\"#\"",
+            "{\"id\": \"#\", \"name\": \"Ada\"}",
+            "#,Ada",
+            "Ada;#",
+            "=\"#\"",
+            "'#'",
+            "`#`",
+            "\u{201c}#\u{201d}",
+            "the user # was deleted",
+            "2026-11-26 19:09:52 INFO user # opened",
+            "**#**",
+            "#!",
+            "#\\n",
+            "#\t#",
+            "\\\"#\\\"",
+            "<a href=\"/u/#\">",
+            "user:#",
+            "#:",
+            "\u{ab}#\u{bb}",
+            "#\u{2026}",
+        ];
+        for (id, text) in [TEXT, uuid, cursor, "order_6wr8ndhrz4xkw"]
+            .iter()
+            .flat_map(|id| texts.iter().map(move |text| (*id, text.replace('#', id))))
+        {
+            let found = inspect(&text);
+            assert_eq!(
+                (found.suggestion.as_deref(), found.contained()),
+                (Some(id), Some(id)),
+                "{text}"
+            );
+        }
+        for (text, id) in [
+            ("user%5F7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
+            ("user_7x1nhm7sq0r1q h4pewbejb04n3", TEXT),
+            ("user_7x1nhm7sq0r1q\n  h4pewbejb04n3", TEXT),
+            ("user-7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
+            ("/USERS/USER_7X1NHM7SQ0R1QH4PEWBEJB04N3", TEXT),
+        ] {
+            assert_eq!(inspect(text).suggestion.as_deref(), Some(id), "{text}");
+        }
+        // Nobody knows which of two is meant.
+        let two = format!("{TEXT},order_6wr8ndhrz4xkw");
+        assert_eq!((inspect(&two).suggestion, inspect(&two).contained()), (None, None));
+        assert_eq!(inspect("42 users in 7 teams").suggestion, None);
     }
 
     #[test]

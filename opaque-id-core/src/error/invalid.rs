@@ -73,6 +73,8 @@ pub(crate) enum TextProblem {
     NoPrefix,
     #[error("there is white space around it")]
     WhiteSpace,
+    #[error("there are other characters around it")]
+    Surrounded,
     /// Neither a text nor a UUID.
     #[error(
         "it is not an external id: those are `prefix_` and 13, 26 or 34 characters, or a UUID of version 8"

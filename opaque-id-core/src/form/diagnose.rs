@@ -23,8 +23,9 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     let Some(body) = body else {
         return IdProblem::NoPrefix;
     };
-    if body.len() != expected {
-        return IdProblem::Length { found: body.len(), expected };
+    let found = body.chars().count();
+    if found != expected {
+        return IdProblem::Length { found, expected };
     }
     let start = text.len() - body.len();
     let faulty = body.bytes().enumerate().find_map(|(i, byte)| {
