@@ -12,7 +12,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, Resp
 use futures_util::StreamExt;
 use opaque_id_core::Keyring;
 use opaque_id_web::actix::keyring;
-use opaque_id_web::{OfRequest, Place, Placed, extract};
+use opaque_id_web::{Listed, OfRequest, Place, Placed, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
@@ -43,7 +43,8 @@ pub struct Path<T>(
     pub T,
 );
 
-/// actix-web's [`Query`](web::Query), in which ids are [`Opened`](crate::Opened) or `External`.
+/// actix-web's [`Query`](web::Query), in which ids are [`Opened`](crate::Opened) or `External`. A repeated name is a list,
+/// `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`; not inside of `#[serde(flatten)]`.
 ///
 /// # Errors
 /// 404 for a refused id, everything else as actix-web's own.
@@ -53,7 +54,8 @@ pub struct Query<T>(
     pub T,
 );
 
-/// actix-web's [`Form`](web::Form), in which ids are [`Opened`](crate::Opened) or `External`.
+/// actix-web's [`Form`](web::Form), in which ids are [`Opened`](crate::Opened) or `External`. Lists and empty values are those of
+/// [`Query`].
 ///
 /// # Errors
 /// 422 for a refused id, with a JSON pointer to its field, everything else as actix-web's own.
@@ -107,7 +109,7 @@ impl<T: Serialize> Responder for Json<T> {
 type Extracting<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 
 macro_rules! of_urls {
-    ($($name:ident;)*) => {$(
+    ($($name:ident, $content:ident, |$theirs:ident| $value:expr;)*) => {$(
         impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
             type Error = Error;
             type Future = Extracting<Self>;
@@ -116,10 +118,13 @@ macro_rules! of_urls {
                 let request = request.clone();
                 Box::pin(async move {
                     // Theirs opens the ids when its future is made, which must be in the scope.
-                    let theirs = async || web::$name::<T>::extract(&request).await;
+                    let theirs = async || web::$name::<$content<T>>::extract(&request).await;
                     let (keyring, old_ids) = of_request(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Url, theirs()).await {
-                        Ok(theirs) => return Ok(Self(theirs.into_inner())),
+                        Ok(theirs) => {
+                            let $theirs = theirs.into_inner();
+                            return Ok(Self($value));
+                        }
                         Err(failed) => failed,
                     };
                     let (error, refused) = failed.again(theirs()).await;
@@ -131,7 +136,7 @@ macro_rules! of_urls {
 }
 
 macro_rules! of_bodies {
-    ($($name:ident;)*) => {$(
+    ($($name:ident, $content:ident;)*) => {$(
         impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
             type Error = Error;
             type Future = Extracting<Self>;
@@ -141,7 +146,7 @@ macro_rules! of_bodies {
                 Box::pin(async move {
                     let (mut payload, read) = recorded(payload);
                     let theirs = |payload: &mut Payload| {
-                        web::$name::<Placed<T>>::from_request(&request, payload)
+                        web::$name::<$content<T>>::from_request(&request, payload)
                     };
                     let (keyring, old_ids) = of_request(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Body, theirs(&mut payload)).await {
@@ -157,14 +162,16 @@ macro_rules! of_bodies {
     )*};
 }
 
+type Plain<T> = T;
+
 of_urls! {
-    Path;
-    Query;
+    Path, Plain, |theirs| theirs;
+    Query, Listed, |theirs| theirs.0;
 }
 
 of_bodies! {
-    Form;
-    Json;
+    Form, Listed;
+    Json, Placed;
 }
 
 fn of_request(request: &HttpRequest) -> Result<(Keyring, Option<OfRequest>), Error> {

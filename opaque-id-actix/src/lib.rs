@@ -6,8 +6,9 @@ mod respond;
 
 pub use opaque_id_web::actix::OldIdsService;
 pub use opaque_id_web::{
-    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal,
+    Accepted, InvalidPage, Links, ListingQuery, NoKeyring, NotFound, OldIdsLayer, Opened,
+    OpenedAny, PageQuery, Refusal, Viewed,
 };
 
 pub use self::extract::{Form, Json, Path, Query};
-pub use self::respond::map_refusal;
+pub use self::respond::{map_refusal, panic_on_raw_ids};

@@ -1,13 +1,15 @@
-//! An application's own answer to refusals.
+//! Middlewares around an application's handlers.
 
+use std::error::Error as StdError;
 use std::rc::Rc;
 
-use actix_web::body::{BoxBody, EitherBody, MessageBody};
+use actix_web::body::{BoxBody, EitherBody, MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::error::InternalError;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::{Error, HttpResponse};
-use opaque_id_web::Refusal;
+use opaque_id_web::actix::answer;
+use opaque_id_web::{Refusal, assert_no_raw_id};
 
 /// Returns a middleware that answers each refusal, and each [`NotFound`](crate::NotFound), in an envelope of your own.
 ///
@@ -24,7 +26,7 @@ use opaque_id_web::Refusal;
 /// }));
 /// ```
 pub fn map_refusal<S, B>(
-    answer: impl Fn(&Refusal) -> HttpResponse + 'static,
+    respond: impl Fn(&Refusal) -> HttpResponse + 'static,
 ) -> impl Transform<
     S,
     ServiceRequest,
@@ -36,27 +38,56 @@ where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
     B: MessageBody + 'static,
 {
-    let answer = Rc::new(answer);
+    let respond = Rc::new(respond);
     from_fn(move |request: ServiceRequest, next: Next<B>| {
-        let answer = answer.clone();
+        let respond = respond.clone();
         async move {
-            let response = match next.call(request).await {
+            let response = match answer(next.call(request)).await {
                 Ok(response) => response,
                 // Of another middleware: actix-web makes a response of it further out.
                 Err(error) => {
-                    let answered =
-                        error.error_response().extensions().get().map(|refusal| answer(refusal));
-                    return Err(match answered {
-                        Some(answered) => InternalError::from_response(error, answered).into(),
-                        None => error,
-                    });
+                    let theirs = error.error_response();
+                    let answered = theirs.extensions().get().map(|refusal| respond(refusal));
+                    let response = answered.unwrap_or(theirs);
+                    return Err(InternalError::from_response(error, response).into());
                 }
             };
-            let answered = response.response().extensions().get().map(|refusal| answer(refusal));
+            let answered = response.response().extensions().get().map(|refusal| respond(refusal));
             Ok(match answered {
                 Some(answered) => response.into_response(answered).map_into_right_body(),
                 None => response.map_into_left_body(),
             })
+        }
+    })
+}
+
+/// Returns a middleware for tests: it panics if a response has a raw UUIDv7 or ULID, or one of these values as a whole word, such as
+/// the integer key of a row, in its body or a header.
+///
+/// `actix_web::test::call_service` panics; a server closes the connection, and its standard error has the message. UUIDs of
+/// other versions and external ids are not found. The middleware reads whole bodies: add it before one that compresses, and not
+/// around a route that streams without end.
+///
+/// ```
+/// let app = actix_web::App::new().wrap(opaque_id_actix::panic_on_raw_ids([4_711]));
+/// ```
+pub fn panic_on_raw_ids<S, B, V: ToString>(
+    values: impl IntoIterator<Item = V>,
+) -> impl Transform<S, ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
+    B: MessageBody + 'static,
+{
+    let values: Rc<[String]> = values.into_iter().map(|value| value.to_string()).collect();
+    from_fn(move |request: ServiceRequest, next: Next<B>| {
+        let values = values.clone();
+        async move {
+            let (request, response) = next.call(request).await?.into_parts();
+            let (head, body) = response.into_parts();
+            let body = to_bytes(body).await.map_err(Into::<Box<dyn StdError>>::into)?;
+            let headers = head.headers().iter().map(|(_, value)| value.as_bytes());
+            headers.chain([&*body]).for_each(|text| assert_no_raw_id(text, &values));
+            Ok(ServiceResponse::new(request, head.set_body(BoxBody::new(body))))
         }
     })
 }

@@ -6,22 +6,25 @@ use axum::RequestExt;
 use axum::body::{Body, Bytes};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, FromRef, FromRequest, FromRequestParts, Request};
+use axum::extract::{
+    DefaultBodyLimit, FromRef, FromRequest, FromRequestParts, OptionalFromRequest,
+    OptionalFromRequestParts, Request,
+};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Extensions, Method};
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
 use opaque_id_web::axum::keyring;
-use opaque_id_web::{OfRequest, Place, Placed, Refusal, Rejection, extract};
+use opaque_id_web::{Listed, OfRequest, Place, Placed, Refusal, Rejection, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
 /// a tuple, a struct or a map, next to plain parameters.
 ///
-/// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the request has an
-/// [`Extension<Keyring>`](axum::Extension).
+/// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the layer [`lend_keyring`](crate::lend_keyring) lends
+/// another one.
 ///
 /// # Rejections
 /// 404 for a refused id, and for a path that is not UTF-8. Everything else as axum's own: 400 for a plain parameter, 500 if
@@ -78,6 +81,7 @@ pub struct Path<T>(
 );
 
 /// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or `External`. `Opened` has an example.
+/// A repeated name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`; not inside of `#[serde(flatten)]`.
 ///
 /// # Rejections
 /// 404 for a refused id, everything else as axum's own.
@@ -87,7 +91,8 @@ pub struct Query<T>(
     pub T,
 );
 
-/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`, as in [`Json`].
+/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`, as in [`Json`]. Lists and empty
+/// values are those of [`Query`].
 ///
 /// # Rejections
 /// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request. Everything
@@ -135,8 +140,8 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 macro_rules! of_parts {
-    ($($name:ident, $rejection:ident, $refused:expr;)*) => {$(
-        impl<T, S> FromRequestParts<S> for $name<T>
+    ($($trait:ident for $name:ident, $output:ty, $rejection:ident, $theirs:ty, $into:expr, $refused:expr;)*) => {$(
+        impl<T, S> $trait<S> for $name<T>
         where
             T: DeserializeOwned + Send + 'static,
             S: Send + Sync,
@@ -144,12 +149,11 @@ macro_rules! of_parts {
         {
             type Rejection = Rejection<$rejection>;
 
-            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-                type Theirs<T> = axum::extract::$name<T>;
+            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<$output, Self::Rejection> {
                 let (keyring, old_ids) = of_request(&parts.extensions, state);
-                let theirs = <Theirs<T> as FromRequestParts<S>>::from_request_parts;
+                let theirs = <$theirs as $trait<S>>::from_request_parts;
                 let failed = match extract(keyring, old_ids, Place::Url, theirs(parts, state)).await {
-                    Ok(theirs) => return Ok(Self(theirs.0)),
+                    Ok(theirs) => return Ok($into(theirs)),
                     Err(failed) => failed,
                 };
                 let (rejection, refused) = failed.again(theirs(parts, state)).await;
@@ -161,7 +165,7 @@ macro_rules! of_parts {
 }
 
 macro_rules! of_bodies {
-    ($($name:ident, $rejection:ident, $place:expr;)*) => {$(
+    ($($name:ident, $rejection:ident, $content:ident, $place:expr;)*) => {$(
         impl<T, S> FromRequest<S> for $name<T>
         where
             T: DeserializeOwned,
@@ -178,9 +182,8 @@ macro_rules! of_bodies {
                     Err(rejection) => return Err(Rejection::Other(rejection.into())),
                 };
                 let place = $place(&parts.method);
-                let theirs = |body: Body| {
-                    axum::extract::$name::<Placed<T>>::from_request(with_body(&parts, body), state)
-                };
+                let theirs = <axum::extract::$name<$content<T>> as FromRequest<S>>::from_request;
+                let theirs = |body: Body| theirs(with_body(&parts, body), state);
                 let failed = match extract(keyring, old_ids, place, theirs(body.clone().into())).await {
                     Ok(theirs) => return Ok(Self(theirs.0.0)),
                     Err(failed) => failed,
@@ -200,16 +203,50 @@ where
 }
 
 of_parts! {
-    Path, PathRejection, not_utf8;
-    Query, QueryRejection, |_| None;
+    FromRequestParts for Path, Self, PathRejection, axum::extract::Path<T>,
+        |theirs: axum::extract::Path<T>| Self(theirs.0), not_utf8;
+    FromRequestParts for Query, Self, QueryRejection, axum::extract::Query<Listed<T>>,
+        |theirs: axum::extract::Query<Listed<T>>| Self(theirs.0.0), |_| None;
+    OptionalFromRequestParts for Path, Option<Self>, PathRejection, axum::extract::Path<T>,
+        |theirs: Option<axum::extract::Path<T>>| theirs.map(|theirs| Self(theirs.0)), not_utf8;
 }
 
 of_bodies! {
-    Form, FormRejection, |method| match method {
+    Form, FormRejection, Listed, |method| match method {
         &Method::GET | &Method::HEAD => Place::Url,
         _ => Place::Body,
     };
-    Json, JsonRejection, |_| Place::Body;
+    Json, JsonRejection, Placed, |_| Place::Body;
+}
+
+/// `None` for a request without the header `Content-Type`.
+impl<T, S> OptionalFromRequest<S> for Json<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+    Keyring: FromRef<S>,
+{
+    type Rejection = Rejection<JsonRejection>;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Self::Rejection> {
+        match request.headers().contains_key(CONTENT_TYPE) {
+            true => <Self as FromRequest<S>>::from_request(request, state).await.map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A typed path of axum-extra with `External` ids, which `Opened` cannot be, because the path prints them.
+#[cfg(feature = "axum-extra012")]
+impl<T: axum_extra012::routing::TypedPath> axum_extra012::routing::TypedPath for Path<T> {
+    const PATH: &'static str = T::PATH;
+}
+
+#[cfg(feature = "axum-extra012")]
+impl<T: core::fmt::Display> core::fmt::Display for Path<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// Refuses a path that cannot have a genuine id, before axum looks for one.

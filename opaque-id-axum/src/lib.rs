@@ -2,15 +2,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod extract;
+pub mod lent;
 mod respond;
 
-pub use opaque_id_web::axum::OldIdsService;
+pub use opaque_id_web::axum::{OldIdsService, RequestKeyring};
 pub use opaque_id_web::{
-    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Rejection,
+    Accepted, InvalidPage, Links, ListingQuery, NoKeyring, NotFound, OldIdsLayer, Opened,
+    OpenedAny, PageQuery, Refusal, Rejection, Viewed,
 };
 
 pub use self::extract::{Form, Json, Path, Query};
-pub use self::respond::map_refusal;
+pub use self::respond::{lend_keyring, lend_keyring_by, map_refusal, panic_on_raw_ids};
 
 /// Guides.
 #[cfg(doc)]

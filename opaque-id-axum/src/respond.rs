@@ -1,10 +1,19 @@
-//! An application's own answer to refusals.
+//! Layers around an application's handlers.
 
-use std::future::{Ready, ready};
+use std::convert::Infallible;
+use std::pin::Pin;
 
-use axum::middleware::{MapResponseLayer, map_response};
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{FromFnLayer, Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use opaque_id_web::Refusal;
+use opaque_id_core::Keyring;
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_web::axum::{Lent, answer};
+use opaque_id_web::{Refusal, assert_no_raw_id};
+
+type Layer<F> = FromFnLayer<F, (), (Request,)>;
+type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Returns a layer that answers each refusal, and each [`NotFound`](crate::NotFound), in an envelope of your own.
 ///
@@ -12,25 +21,88 @@ use opaque_id_web::Refusal;
 /// those, such as CORS.
 ///
 /// ```
-/// use axum::{Json, Router};
-/// use opaque_id_axum::map_refusal;
+/// use axum::Router;
+/// use opaque_id_axum::{Json, map_refusal};
 ///
 /// let app: Router = Router::new().layer(map_refusal(|refusal| {
 ///     let error = refusal.pointer().unwrap_or("nothing there"); // refusal.reason() is for the log
 ///     (refusal.status(), Json([("error", error.to_owned())]))
 /// }));
 /// ```
-pub fn map_refusal<R, B>(
-    answer: impl Fn(&Refusal) -> R + Clone,
-) -> MapResponseLayer<impl Fn(Response<B>) -> Ready<Response> + Clone, (), ()>
-where
-    R: IntoResponse,
-    Response<B>: IntoResponse,
-{
-    map_response(move |response: Response<B>| {
-        ready(match response.extensions().get() {
-            Some(refusal) => answer(refusal).into_response(),
-            None => response.into_response(),
+pub fn map_refusal<R: IntoResponse>(
+    respond: impl Fn(&Refusal) -> R + Clone + Send + Sync + 'static,
+) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
+    from_fn(move |request, next| -> Responding {
+        let respond = respond.clone();
+        Box::pin(async move {
+            let response = run(None, next, request).await;
+            match response.extensions().get() {
+                Some(refusal) => respond(refusal).into_response(),
+                None => response,
+            }
         })
     })
+}
+
+/// Returns a layer that lends a keyring, or what a [`SharedKeyring`] is at each request, to the requests of its routes: to
+/// [`Viewed`](crate::Viewed), to [`RequestKeyring`](crate::RequestKeyring) and to the extractors of [`lent`](crate::lent), whatever
+/// the router's state is, and to the other extractors before the state's.
+///
+/// Of two layers around a route the inner one counts: the one whose `.layer(…)` is written first.
+pub fn lend_keyring(
+    keyring: impl Into<SharedKeyring>,
+) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
+    let keyring = keyring.into();
+    lend_keyring_by(move |_| Some(keyring.current()))
+}
+
+/// Returns a layer that lends the keyring of a request, such as that of an audience, by what a middleware around this layer has
+/// put into the request. With `None` the request has the keyring that it has without this layer.
+pub fn lend_keyring_by(
+    keyring: impl Fn(&Request) -> Option<Keyring> + Clone + Send + Sync + 'static,
+) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
+    from_fn(move |mut request: Request, next| -> Responding {
+        let keyring = keyring(&request);
+        if let Some(keyring) = &keyring {
+            request.extensions_mut().insert(Lent(keyring.clone()));
+        }
+        Box::pin(run(keyring, next, request))
+    })
+}
+
+/// Returns a layer for tests: it panics if a response has a raw UUIDv7 or ULID, or one of these values as a whole word, such as the
+/// integer key of a row, in its body or a header.
+///
+/// UUIDs of other versions and external ids are not found. The layer reads whole bodies: write its `.layer(…)` before one that
+/// compresses, and not around a route that streams without end.
+///
+/// # Panics
+/// In a test that calls the router itself. A server closes the connection, and its standard error has the message.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use opaque_id_axum::panic_on_raw_ids;
+///
+/// let app: Router = Router::new().route("/", get(async || "Ada")).layer(panic_on_raw_ids([4_711]));
+/// ```
+pub fn panic_on_raw_ids<V: ToString>(
+    values: impl IntoIterator<Item = V>,
+) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    from_fn(move |request, next: Next| -> Responding {
+        let values = values.clone();
+        Box::pin(async move {
+            let (head, body) = next.run(request).await.into_parts();
+            let body = to_bytes(body, usize::MAX).await.expect("a test's body has no errors");
+            let headers = head.headers.values().map(|value| value.as_bytes());
+            headers.chain([&*body]).for_each(|text| assert_no_raw_id(text, &values));
+            Response::from_parts(head, Body::from(body))
+        })
+    })
+}
+
+async fn run(keyring: Option<Keyring>, next: Next, request: Request) -> Response {
+    let Ok(response) =
+        answer(keyring, async { Ok::<_, Infallible>(next.run(request).await) }).await;
+    response
 }

@@ -6,6 +6,7 @@ pub use serde_core;
 
 pub use crate::any_id::{AnyId, assert_distinct, open_variant, variant_prefix};
 pub use crate::external::External;
+pub use crate::extractor::{Extractor, OfOldId, replace_extractor, take_refused};
 pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
@@ -17,8 +18,7 @@ pub use crate::private::{
 pub use crate::random::random_uuid;
 pub use crate::raw_keys;
 pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
-#[cfg(feature = "serde")]
-pub use crate::serde::{set_is_extractor, take_refused};
+pub use crate::resource::stand_in;
 pub use crate::slot::Slot;
 pub use crate::subkeys::{IdSubkeys, Label};
 pub use crate::view::{

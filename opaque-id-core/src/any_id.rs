@@ -5,7 +5,7 @@ use crate::external::External;
 use crate::form::PrefixedForm;
 use crate::keyring::Keyring;
 use crate::metrics;
-use crate::resource::{InternalId, OpaqueId, SealedResource};
+use crate::resource::{InternalId, OpaqueId, SealedResource, stand_in};
 
 /// An internal id of one of several resources: for GraphQL's `node`, for references to rows of several tables, for a search
 /// box.
@@ -52,7 +52,12 @@ pub trait AnyId: Sized {
     const PREFIXES: &'static [&'static str];
 
     #[doc(hidden)]
-    fn open_text(keyring: &Keyring, prefix: &str, text: &str) -> Result<Option<Self>, IdError>;
+    fn open_text(
+        keyring: &Keyring,
+        prefix: &str,
+        text: &str,
+        stand_in: Option<u32>,
+    ) -> Result<Option<Self>, IdError>;
     #[doc(hidden)]
     fn seal_text(&self, keyring: &Keyring) -> String;
 }
@@ -65,7 +70,7 @@ impl Keyring {
     /// [`IdError`]. Answer a client "not found", whatever the reason.
     pub fn open_any<A: AnyId>(&self, text: &str) -> Result<A, IdError> {
         let prefix = text.rsplit_once('_').map_or("", |(prefix, _)| prefix);
-        A::open_text(self, prefix, text)?.ok_or_else(|| {
+        A::open_text(self, prefix, text, None)?.ok_or_else(|| {
             metrics::refused("any", "other_resource");
             IdError::OtherPrefix { prefixes: A::PREFIXES }
         })
@@ -78,15 +83,18 @@ impl Keyring {
     }
 }
 
-/// Opens the id of a variant. The derive calls it.
+/// Opens the id of a variant, or returns an id that no row has if a number of it is given. The derive calls it.
 ///
 /// # Errors
 /// As [`Keyring::open_any`].
-pub fn open_variant<I>(keyring: &Keyring, text: &str) -> Result<I, IdError>
+pub fn open_variant<I>(keyring: &Keyring, text: &str, number: Option<u32>) -> Result<I, IdError>
 where
     I: InternalId,
     I::Resource: SealedResource<Internal = I, Form: PrefixedForm>,
 {
+    if let Some(number) = number {
+        return Ok(stand_in::<I::Resource>(number));
+    }
     let id: External<I::Resource> = text.parse()?;
     Ok(keyring.open(id)?)
 }

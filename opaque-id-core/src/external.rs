@@ -8,6 +8,7 @@ use core::str::FromStr;
 use uuid::Uuid;
 
 use crate::error::{IdError, Invalid};
+use crate::extractor;
 use crate::form::{Form, SealedFormOf, TextBuffer, UuidForm, version_8};
 use crate::key_id::KeyId;
 use crate::random::random_uuid;
@@ -112,7 +113,9 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
 
 #[cold]
 fn of_resource<T: OpaqueId>(problem: Invalid) -> IdError {
-    IdError::new(T::PREFIX, problem).counted(T::PREFIX)
+    let error = IdError::new(T::PREFIX, problem).counted(T::PREFIX);
+    extractor::refuse(T::PREFIX, error);
+    error
 }
 
 impl<T: OpaqueId> FromStr for External<T> {

@@ -10,6 +10,7 @@ mod cursor;
 pub mod error;
 mod example;
 mod external;
+mod extractor;
 mod fork;
 pub mod form;
 pub mod generator;

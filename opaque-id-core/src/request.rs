@@ -7,8 +7,10 @@ use thiserror::Error;
 
 use crate::error::OpenError;
 use crate::external::External;
+use crate::extractor;
+use crate::form::TextBuffer;
 use crate::keyring::Keyring;
-use crate::resource::{OpaqueId, SealedResource};
+use crate::resource::{OpaqueId, SealedResource, stand_in};
 
 /// A value that a client sent and that becomes a model: its ids are opened.
 ///
@@ -129,10 +131,12 @@ impl Keyring {
 
 impl<T: SealedResource> IntoModel<<T as OpaqueId>::Internal> for External<T> {
     fn into_model(self, keyring: &Keyring) -> Result<T::Internal, RequestError> {
-        keyring.open(self).map_err(|problem| RequestError {
-            resource: T::PREFIX,
-            problem,
-            path: Vec::new(),
+        keyring.open(self).or_else(|problem| {
+            let number = extractor::current().and_then(|extractor| {
+                (extractor.stand_in)(T::PREFIX, self.encode(&mut TextBuffer::new()))
+            });
+            let refused = RequestError { resource: T::PREFIX, problem, path: Vec::new() };
+            number.map(stand_in::<T>).ok_or(refused)
         })
     }
 }

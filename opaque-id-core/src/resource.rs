@@ -10,7 +10,7 @@ use core::hash::Hash;
 
 use crate::error::KeyError;
 use crate::form::{AuthenticatedFormOf, FormOf, MappedForm, SealedFormOf};
-use crate::key::Key;
+use crate::key::{Key, Repr};
 use crate::private::Private;
 use crate::slot::Slot;
 
@@ -123,4 +123,12 @@ pub trait InternalId:
 
     /// Returns the value to store.
     fn as_repr(&self) -> &ReprOf<Self::Resource>;
+}
+
+/// Returns one of the last keys of a resource, which no row has: the last bits of a key are not fixed.
+#[must_use]
+pub fn stand_in<T: SealedResource>(number: u32) -> T::Internal {
+    let (_, last) = ReprOf::<T>::range(<T::Form as FormOf<T::Key>>::FIXED);
+    let block = last.to_plaintext(0) - (u128::from(number) << ReprOf::<T>::TAG_BITS);
+    T::Internal::from_checked(ReprOf::<T>::from_plaintext(block, 0).unwrap_or(last))
 }

@@ -1,6 +1,6 @@
 //! `External<T>` and `Cursor<T>` as a string, or as bytes in formats that are not human-readable.
 
-use core::cell::Cell;
+use core::any::TypeId;
 use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
@@ -11,6 +11,7 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cursor::Cursor;
 use crate::error::IdError;
 use crate::external::External;
+use crate::extractor::{self, Extractor};
 use crate::form::{Form, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
@@ -21,6 +22,11 @@ trait Shown: FromStr<Err = IdError> {
     type Resource: OpaqueId;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, IdError>;
+
+    /// Returns the value that an old id stands for, or `None` if an extractor accepts none here.
+    fn of_old_id(_: &str, _: Extractor) -> Option<Result<Self, IdError>> {
+        None
+    }
 }
 
 impl<T: OpaqueId> Serialize for External<T> {
@@ -63,6 +69,11 @@ impl<T: OpaqueId> Shown for External<T> {
         let id = T::Form::parse_bytes(bytes);
         id.map(Self::new).map_err(|problem| IdError::new(T::PREFIX, problem).counted(T::PREFIX))
     }
+
+    fn of_old_id(text: &str, extractor: Extractor) -> Option<Result<Self, IdError>> {
+        let id = (extractor.of_old_id)(TypeId::of::<T>(), text)?;
+        id.map(|id| id.downcast().ok().map(|id| *id)).transpose()
+    }
 }
 
 impl<T: OpaqueId> Shown for Cursor<T> {
@@ -79,7 +90,7 @@ fn deserialize<'de, V: Shown, D: Deserializer<'de>>(deserializer: D) -> Result<V
     let visitor = ShownVisitor(PhantomData);
     if !deserializer.is_human_readable() {
         deserializer.deserialize_bytes(visitor)
-    } else if IS_EXTRACTOR.get() {
+    } else if extractor::current().is_some_and(|extractor| !extractor.is_text) {
         deserializer.deserialize_any(AnyVisitor(visitor))
     } else {
         deserializer.deserialize_str(visitor)
@@ -96,7 +107,8 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
-        text.parse().map_err(refuse::<V, E>)
+        let of_old_id = extractor::current().and_then(|extractor| V::of_old_id(text, extractor));
+        of_old_id.unwrap_or_else(|| text.parse()).map_err(refuse::<V, E>)
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<V, E> {
@@ -128,7 +140,7 @@ macro_rules! refuse_scalars {
 
 impl<V: Shown> AnyVisitor<V> {
     fn refuse<E: Error>(&self) -> E {
-        REFUSED.set(Some((V::Resource::PREFIX, IdError::NotText)));
+        extractor::refuse(V::Resource::PREFIX, IdError::NotText);
         E::custom(format_args!("expected a `{}` {}, found no text", V::Resource::PREFIX, V::WHAT))
     }
 }
@@ -144,10 +156,24 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
         self.0.visit_str(text)
     }
 
+    /// A number is an old id, if it is an id at all.
+    fn visit_i64<E: Error>(self, number: i64) -> Result<V, E> {
+        let accepts = extractor::current();
+        match accepts.and_then(|extractor| V::of_old_id(&number.to_string(), extractor)) {
+            Some(id) => id.map_err(refuse::<V, E>),
+            None => Err(self.refuse()),
+        }
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<V, E> {
+        match number.try_into() {
+            Ok(number) => self.visit_i64(number),
+            Err(_) => Err(self.refuse()),
+        }
+    }
+
     refuse_scalars! {
         visit_bool: bool;
-        visit_i64: i64;
-        visit_u64: u64;
         visit_f64: f64;
     }
 
@@ -164,28 +190,8 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
     }
 }
 
-/// The prefix of the expected resource, and the reason.
-type Refused = (&'static str, IdError);
-
-thread_local! {
-    static REFUSED: Cell<Option<Refused>> = const { Cell::new(None) };
-    static IS_EXTRACTOR: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns the last value that this thread has refused to deserialize, and forgets it. serde's errors are texts, so an
-/// extractor asks here whether an error is due to an id.
-#[must_use]
-pub fn take_refused() -> Option<Refused> {
-    REFUSED.take()
-}
-
-/// Sets whether an extractor deserializes in this thread, whose formats say by themselves which type comes next.
-pub fn set_is_extractor(is_extractor: bool) {
-    IS_EXTRACTOR.set(is_extractor);
-}
-
 #[cold]
 fn refuse<V: Shown, E: Error>(error: IdError) -> E {
-    REFUSED.set(Some((V::Resource::PREFIX, error)));
+    extractor::refuse(V::Resource::PREFIX, error);
     E::custom(error)
 }

@@ -38,7 +38,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let ident = &input.ident;
     // At the type's place, where the errors belong.
     let opens = types.iter().map(
-        |ty| quote_spanned!(ty.span()=> #krate::__private::open_variant::<#ty>(keyring, text)?),
+        |ty| quote_spanned!(ty.span()=> #krate::__private::open_variant::<#ty>(keyring, text, stand_in)?),
     );
     Ok(quote! {
         #[automatically_derived]
@@ -53,6 +53,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 keyring: &#krate::Keyring,
                 prefix: &str,
                 text: &str,
+                stand_in: ::core::option::Option<u32>,
             ) -> ::core::result::Result<::core::option::Option<Self>, #krate::IdError> {
                 #(if prefix == #krate::__private::variant_prefix::<#types>() {
                     return ::core::result::Result::Ok(::core::option::Option::Some(Self::#names(#opens)));

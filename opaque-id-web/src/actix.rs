@@ -4,20 +4,24 @@ use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use actix_web::body::BoxBody;
 use actix_web::dev::{Payload, Service, ServiceRequest, ServiceResponse, Transform};
-use actix_web::error::{Error, ErrorInternalServerError};
+use actix_web::error::Error;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::web::Data;
+use actix_web::web::{Data, Json};
 use actix_web::{CustomizeResponder, FromRequest, HttpMessage, HttpRequest, HttpResponse};
 use actix_web::{Responder, ResponseError};
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{Keyring, OpaqueId};
+use serde_core::Serialize;
 
 use crate::old_ids::{OfRequest, OldIdsLayer};
 use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
-use crate::refusal::{NotFound, Refusal, Rejection};
+use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
+use crate::scope;
+use crate::viewed::Viewed;
 
 /// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's, a [`Keyring`] or a
 /// [`SharedKeyring`], as itself or in a [`Data`].
@@ -32,14 +36,50 @@ pub fn keyring(request: &HttpRequest) -> Result<Keyring, Error> {
     if let Some(keyring) = request.extensions().get::<Keyring>() {
         return Ok(keyring.clone());
     }
-    Err(ErrorInternalServerError(match (app_data(request), app_data::<SharedKeyring>(request)) {
+    let remedy = match (app_data(request), app_data::<SharedKeyring>(request)) {
         (Some(keyring), None) => return Ok(Keyring::clone(keyring)),
         (None, Some(shared)) => return Ok(shared.current()),
         (None, None) => "no keyring: call `App::app_data` with one",
         (Some(_), Some(_)) => {
             "expected one keyring of `App::app_data`, found a `Keyring` and a `SharedKeyring`: remove the `Keyring`"
         }
-    }))
+    };
+    Err(NoKeyring::new(remedy).into())
+}
+
+impl ResponseError for NoKeyring {
+    fn error_response(&self) -> HttpResponse {
+        self.problem().response()
+    }
+}
+
+impl<V: Serialize> Responder for Viewed<V> {
+    type Body = BoxBody;
+
+    fn respond_to(self, request: &HttpRequest) -> HttpResponse {
+        match keyring(request) {
+            Ok(keyring) => Json(self.view(&keyring)).respond_to(request).map_into_boxed_body(),
+            Err(error) => error.error_response(),
+        }
+    }
+}
+
+/// Runs what answers a request. An id that another crate's extractor has deserialized is the server's error, and no client's.
+///
+/// # Errors
+/// Those of a middleware, and 500 for such an id.
+pub async fn answer<B>(
+    answer: impl Future<Output = Result<ServiceResponse<B>, Error>>,
+) -> Result<ServiceResponse<B>, Error> {
+    let (answered, has_no_keyring) = scope::watch(None, answer).await;
+    let status = match &answered {
+        Ok(response) => response.status(),
+        Err(error) => error.as_response_error().status_code(),
+    };
+    match has_no_keyring && status.is_client_error() {
+        true => Err(NoKeyring(()).into()),
+        false => answered,
+    }
 }
 
 impl Problem {
@@ -121,7 +161,7 @@ impl Links {
     }
 }
 
-impl<S, B> Transform<S, ServiceRequest> for OldIdsLayer
+impl<S, B: 'static> Transform<S, ServiceRequest> for OldIdsLayer
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error, Future: 'static>,
 {
@@ -143,7 +183,7 @@ pub struct OldIdsService<S> {
     inner: S,
 }
 
-impl<S, B> Service<ServiceRequest> for OldIdsService<S>
+impl<S, B: 'static> Service<ServiceRequest> for OldIdsService<S>
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error, Future: 'static>,
 {
@@ -159,7 +199,7 @@ where
         let outer = request.extensions_mut().remove();
         let old_ids = OfRequest::new(&self.layer, outer);
         request.extensions_mut().insert(old_ids.clone());
-        let response = self.inner.call(request);
+        let response = answer(self.inner.call(request));
         Box::pin(async move {
             let mut response = response.await?;
             for (name, value) in old_ids.headers(response.status().as_u16()) {

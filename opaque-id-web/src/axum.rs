@@ -8,22 +8,97 @@ use axum_core05::extract::{FromRef, FromRequestParts, Request};
 use axum_core05::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{Extensions, HeaderName, HeaderValue, header};
+use http::{Extensions, HeaderName, HeaderValue, StatusCode, header};
 use opaque_id_core::{Keyring, OpaqueId};
+use serde_core::Serialize;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::old_ids::{OfRequest, OldIdsLayer};
 use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
-use crate::refusal::{NotFound, Refusal, Rejection};
+use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
+use crate::scope;
+use crate::viewed::Viewed;
 
-/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's.
+/// Returns the keyring of a request: the one that a layer lends, such as an audience's, or else the application's.
 pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
 where
     Keyring: FromRef<S>,
 {
-    extensions.get().cloned().unwrap_or_else(|| Keyring::from_ref(state))
+    extensions.get().map_or_else(|| Keyring::from_ref(state), |Lent(keyring)| keyring.clone())
+}
+
+/// Returns the keyring that a layer lends to a request.
+///
+/// # Errors
+/// [`NoKeyring`] if there is no layer.
+pub fn lent(extensions: &Extensions) -> Result<Keyring, NoKeyring> {
+    let lent = extensions.get().map(|Lent(keyring)| keyring.clone());
+    lent.ok_or_else(|| NoKeyring::new(NOT_LENT))
+}
+
+const NOT_LENT: &str = "no keyring for this request: add the layer `lend_keyring` of opaque-id-axum around its route, by `.layer(…)` after `.route(…)`";
+
+/// The keyring of a request, in its extensions.
+#[derive(Clone, Debug)]
+pub struct Lent(
+    /// The keyring.
+    pub Keyring,
+);
+
+/// An extractor of the keyring that the layer `lend_keyring` lends: to seal cursors, for example.
+///
+/// # Rejections
+/// 500 without the layer.
+#[derive(Clone, Debug)]
+pub struct RequestKeyring(
+    /// The keyring.
+    pub Keyring,
+);
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestKeyring {
+    type Rejection = NoKeyring;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NoKeyring> {
+        lent(&parts.extensions).map(Self)
+    }
+}
+
+impl IntoResponse for NoKeyring {
+    fn into_response(self) -> Response {
+        self.problem().into_response()
+    }
+}
+
+impl<V: Serialize> IntoResponse for Viewed<V> {
+    fn into_response(self) -> Response {
+        let Some(keyring) = scope::lent() else {
+            return NoKeyring::new(NOT_LENT).into_response();
+        };
+        match serde_json::to_vec(&self.view(&keyring)) {
+            Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
+            Err(error) => {
+                tracing::error!(target: "opaque_id", %error, "a view does not become JSON");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+}
+
+/// Runs what answers a request. An id that another crate's extractor has deserialized is the server's error, and no client's.
+///
+/// # Errors
+/// Those of `answer`.
+pub async fn answer<E>(
+    keyring: Option<Keyring>,
+    answer: impl Future<Output = Result<Response, E>>,
+) -> Result<Response, E> {
+    let (answered, has_no_keyring) = scope::watch(keyring, answer).await;
+    answered.map(|response| match has_no_keyring && response.status().is_client_error() {
+        true => NoKeyring(()).into_response(),
+        false => response,
+    })
 }
 
 impl IntoResponse for Problem {
@@ -122,7 +197,7 @@ pub struct OldIdsService<S> {
 
 impl<S> Service<Request> for OldIdsService<S>
 where
-    S: Service<Request, Response = Response, Future: Send + 'static>,
+    S: Service<Request, Response = Response, Future: Send + 'static, Error: 'static>,
 {
     type Response = Response;
     type Error = S::Error;
@@ -136,7 +211,7 @@ where
         let extensions = request.extensions_mut();
         let old_ids = OfRequest::new(&self.layer, extensions.remove());
         extensions.insert(old_ids.clone());
-        let response = self.inner.call(request);
+        let response = answer(None, self.inner.call(request));
         Box::pin(async move {
             let mut response = response.await?;
             for (name, value) in old_ids.headers(response.status().as_u16()) {

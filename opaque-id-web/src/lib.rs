@@ -8,10 +8,14 @@ pub mod axum;
 mod old_ids;
 mod opened;
 mod page;
+mod placed;
 mod problem;
+mod raw_ids;
 mod refusal;
 #[cfg(any(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
 mod schema;
+mod scope;
+mod viewed;
 
 /// Frameworks without a crate of their own.
 #[cfg(doc)]
@@ -24,7 +28,11 @@ pub mod guide {
 }
 
 pub use self::old_ids::{Header, OfRequest, OldIdsLayer};
-pub use self::opened::{Failed, Opened, Place, Placed, extract};
+pub use self::opened::{Accepted, Opened, OpenedAny};
 pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
+pub use self::placed::{Listed, Placed};
 pub use self::problem::{PROBLEM_JSON, Problem};
-pub use self::refusal::{NotFound, Refusal, Rejection};
+pub use self::raw_ids::assert_no_raw_id;
+pub use self::refusal::{NoKeyring, NotFound, Refusal, Rejection};
+pub use self::scope::{Failed, Place, extract};
+pub use self::viewed::Viewed;

@@ -1,4 +1,4 @@
-//! The layer that lets `Opened` accept old ids, and marks responses to them as deprecated.
+//! The layer that lets `Opened` and `External` accept old ids, and marks responses to them as deprecated.
 
 use core::any::{Any, TypeId};
 use core::fmt;
@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use opaque_id_core::old_ids::OldIds;
+use opaque_id_core::__private::OfOldId;
+use opaque_id_core::old_ids::{OldIds, OpenedId};
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{IdError, Keyring};
+use opaque_id_core::{External, IdError, Keyring};
 
-/// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids.
+/// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids. In our
+/// extractors, an `External` becomes the id that an old id stands for, so that [`Accepted`](crate::Accepted) accepts it.
 ///
 /// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
 /// and, if its `OldIds` name a page, `Link` with `rel="deprecation"`, unless its status is 4xx: a refusal is the same for
@@ -50,6 +52,8 @@ pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 #[derive(Clone)]
 struct OfResource {
     old_ids: Arc<dyn Any + Send + Sync>,
+    /// For an `External` of the resource, whose type the core does not know.
+    external: fn(&OfResource, &OfRequest, &str, &Keyring) -> OfOldId,
     headers: Arc<[Header]>,
 }
 
@@ -67,9 +71,41 @@ impl OldIdsLayer {
     #[must_use]
     pub fn of<T: SealedResource>(mut self, old_ids: impl Into<Arc<OldIds<T>>>) -> Self {
         let old_ids = old_ids.into();
-        let of_resource = OfResource { headers: headers(&old_ids), old_ids };
+        let of_resource =
+            OfResource { headers: headers(&old_ids), old_ids, external: OfResource::external::<T> };
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), of_resource);
         self
+    }
+}
+
+impl OfResource {
+    fn open<T: SealedResource>(
+        &self,
+        request: &OfRequest,
+        text: &str,
+        keyring: &Keyring,
+    ) -> Option<Result<OpenedId<T::Internal>, IdError>> {
+        let old_ids: &OldIds<T> = (*self.old_ids).downcast_ref()?;
+        let opened = old_ids.open(text, keyring);
+        if opened.as_ref().is_ok_and(|opened| opened.old_form.is_some()) {
+            request.0.headers.get_or_init(|| self.headers.clone());
+        }
+        Some(opened)
+    }
+
+    fn external<T: SealedResource>(
+        &self,
+        request: &OfRequest,
+        text: &str,
+        keyring: &Keyring,
+    ) -> OfOldId {
+        let id = match self.open::<T>(request, text, keyring)? {
+            Ok(OpenedId { old_form: None, .. }) => return None,
+            Ok(opened) => Ok(keyring.seal(opened.id)),
+            // An external id is opened later, if at all.
+            Err(reason) => text.parse::<External<T>>().map_err(|_| reason),
+        };
+        Some(id.map(|id| Box::new(id) as Box<dyn Any>))
     }
 }
 
@@ -125,18 +161,21 @@ impl OfRequest {
         text: &str,
         keyring: &Keyring,
     ) -> Option<Result<T::Internal, IdError>> {
-        let Self(request) = self;
-        let Some(of_resource) = request.layer.0.get(&TypeId::of::<T>()) else {
-            return request.outer.as_ref()?.accept::<T>(text, keyring);
-        };
-        let old_ids: &OldIds<T> = (*of_resource.old_ids).downcast_ref()?;
-        let accepted = old_ids.open(text, keyring).map(|accepted| {
-            if accepted.old_form.is_some() {
-                request.headers.get_or_init(|| of_resource.headers.clone());
-            }
-            accepted.id
-        });
-        Some(accepted)
+        let (request, of_resource) = self.of_resource(TypeId::of::<T>())?;
+        Some(of_resource.open::<T>(request, text, keyring)?.map(|opened| opened.id))
+    }
+
+    /// Converts an old id into an `External` of the resource with this type, if the layer has old ids of it.
+    pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OfOldId {
+        let (request, of_resource) = self.of_resource(resource)?;
+        (of_resource.external)(of_resource, request, text, keyring)
+    }
+
+    fn of_resource(&self, resource: TypeId) -> Option<(&Self, &OfResource)> {
+        match self.0.layer.0.get(&resource) {
+            Some(found) => Some((self, found)),
+            None => self.0.outer.as_ref()?.of_resource(resource),
+        }
     }
 }
 

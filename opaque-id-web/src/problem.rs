@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use crate::page::InvalidPage;
-use crate::refusal::{NotFound, Refusal};
+use crate::refusal::{NoKeyring, NotFound, Refusal};
 
 /// The content type of a [`Problem`].
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -46,6 +46,14 @@ impl Refusal {
         let errors =
             format!(r#","errors":[{{"pointer":{},"detail":{}}}]"#, json(pointer), json(&detail));
         Problem::new(self.status(), "Unprocessable Content", &errors)
+    }
+}
+
+impl NoKeyring {
+    /// Returns the answer.
+    #[must_use]
+    pub fn problem(self) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", "")
     }
 }
 

@@ -113,6 +113,20 @@ impl From<RequestError> for Refusal {
     }
 }
 
+/// An error of the server, not of the client: there is no keyring where a handler needs one.
+///
+/// The response is 500 without details. Creating it logs the remedy as an event at the level ERROR with the target `opaque_id`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("internal error of the server, whose log says more")]
+pub struct NoKeyring(pub(crate) ());
+
+impl NoKeyring {
+    pub(crate) fn new(remedy: &'static str) -> Self {
+        tracing::error!(target: "opaque_id", "{remedy}");
+        Self(())
+    }
+}
+
 /// The rejection of an extractor: a refused id, or what the framework's extractor rejects for other reasons.
 ///
 /// It is a response itself.

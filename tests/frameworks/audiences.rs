@@ -1,8 +1,8 @@
 //! A keyring per request: partners who share rows, and a state whose secrets are replaced.
 
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-use opaque_id_web::{Opened, PageQuery};
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_web::{Opened, PageQuery, Viewed};
 use serde::Deserialize;
 
 use crate::Framework;
@@ -33,6 +33,11 @@ pub fn page(query: &PageQuery<Row>) -> String {
 /// `GET /sealed`
 pub fn sealed(keyring: &Keyring) -> String {
     keyring.seal(row()).to_string()
+}
+
+/// `GET /viewed`
+pub fn viewed() -> Viewed<Vec<External<Row>>> {
+    Viewed::of(vec![row()])
 }
 
 /// The keyring of the partner in the header `partner`, or none.
@@ -93,6 +98,18 @@ pub fn each_partner_opens_its_own_ids_only(framework: &Framework) {
     assert_eq!(sealed(Some("a")).body, self::sealed(&a));
     assert_ne!(sealed(Some("b")).body, sealed(Some("a")).body);
     assert_eq!(sealed(None).status, 500, "not by the keyring of nobody");
+}
+
+pub fn views_are_sealed_for_the_partner(framework: &Framework) {
+    let keyring = crate::new_keyring(0);
+    let server = (framework.audiences)(SharedKeyring::new(keyring.clone()));
+    let of_a = keyring.for_audience("a");
+    let expected = format!(r#"["{}"]"#, self::sealed(&of_a));
+    let answer = send(&server, "GET /viewed", Some("a"), "", "");
+    assert_eq!((answer.status, &*answer.body), (200, &*expected));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let head = send(&server, "HEAD /viewed", Some("a"), "", "");
+    assert_eq!((head.status, &*head.body), (200, ""));
 }
 
 pub fn a_state_whose_secrets_are_replaced_is_read_at_each_request(framework: &Framework) {

@@ -1,12 +1,15 @@
 //! The handlers of the shared applications. Each framework's test has this file as a module, and gives the extractors by their names.
 
-use opaque_id_core::External;
+use std::collections::BTreeMap;
+
+use opaque_id_core::{External, Internal};
 use opaque_id_tests_frameworks::old_ids::{self, Item};
 use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
 use opaque_id_tests_frameworks::{audiences, pages};
 
 use super::{
-    Form, Json, Linked, NotFound, Opened, PageQuery, Pages, Path, Query, Refusal, Shop, linked,
+    Accepted, Form, Json, Linked, NotFound, Opened, OpenedAny, PageQuery, Pages, Path, Query,
+    Refusal, Shop, Viewed, linked, paged,
 };
 
 pub(crate) async fn show(
@@ -59,6 +62,37 @@ pub(crate) async fn invite(Form(invite): Form<shop::Invite>) -> String {
     shop::App::invite(&invite)
 }
 
+type Orders = shop::Accept<Accepted<shop::CreateOrder, shop::NewOrder>>;
+
+pub(crate) async fn accepted_orders(app: Shop, Json(request): Json<Orders>) -> String {
+    let all = request.orders.iter().filter(|Accepted(order, ..)| app.find(order.buyer).is_ok());
+    format!("{} of {}", all.count(), request.year)
+}
+
+pub(crate) async fn lists_of_query(Query(lists): Query<shop::Lists>) -> String {
+    lists.show()
+}
+
+pub(crate) async fn lists_of_form(Form(lists): Form<shop::Lists>) -> String {
+    lists.show()
+}
+
+pub(crate) async fn map(Query(map): Query<BTreeMap<String, String>>) -> String {
+    format!("{map:?}")
+}
+
+pub(crate) async fn node(Path(OpenedAny(node)): Path<OpenedAny<shop::Node>>) -> String {
+    format!("{node:?}")
+}
+
+pub(crate) async fn move_node(Json(body): Json<shop::Move>) -> String {
+    format!("{:?}", body.parent.0)
+}
+
+pub(crate) async fn parsed(Query(parsed): Query<shop::Parsed>) -> String {
+    parsed.show()
+}
+
 pub(crate) async fn ascending(app: Pages, query: pages::OfKeys) -> Linked {
     linked(app.ascending(&query))
 }
@@ -87,6 +121,26 @@ pub(crate) async fn order_items(Json(order): Json<old_ids::Order>) -> Result<Str
     old_ids::order(&order)
 }
 
+type Basket = Accepted<old_ids::CreateBasket, old_ids::Basket>;
+
+pub(crate) async fn accept_basket(Json(Accepted(basket, ..)): Json<Basket>) -> String {
+    old_ids::accepted(&basket)
+}
+
+pub(crate) async fn accept_form(Form(Accepted(basket, ..)): Form<Basket>) -> String {
+    old_ids::accepted(&basket)
+}
+
+pub(crate) async fn accept_item(
+    Path(Accepted(id, ..)): Path<Accepted<External<Item>, Internal<Item>>>,
+) -> Result<String, NotFound> {
+    old_ids::item(id)
+}
+
+pub(crate) async fn viewed() -> Viewed<Vec<External<audiences::Row>>> {
+    audiences::viewed()
+}
+
 pub(crate) async fn row_of_path(Path(id): Path<Opened<audiences::Row>>) -> String {
     audiences::key(&id)
 }
@@ -104,5 +158,5 @@ pub(crate) async fn row_of_form(Form(body): Form<audiences::Body>) -> String {
 }
 
 pub(crate) async fn page(query: PageQuery<audiences::Row>) -> String {
-    audiences::page(&query)
+    audiences::page(paged(&query))
 }

@@ -10,8 +10,10 @@
 
 pub mod audiences;
 pub mod client;
+pub mod log;
 pub mod old_ids;
 pub mod pages;
+pub mod raw_ids;
 pub mod shop;
 
 use opaque_id_core::keyring::SharedKeyring;
@@ -33,6 +35,8 @@ pub struct Framework {
     pub old_ids: fn(old_ids::Layers) -> Server,
     /// Starts a server for partners.
     pub audiences: fn(SharedKeyring) -> Server,
+    /// Starts a server with the routes of `raw_ids` below a layer that looks for this integer.
+    pub raw_ids: fn(i64) -> Server,
     /// Its own answers.
     pub own: Own,
 }
@@ -50,6 +54,8 @@ pub struct Own {
     pub form: u16,
     /// To JSON of another content type.
     pub content_type: u16,
+    /// To an id in an extractor of its own, if a layer of ours is around every route.
+    pub no_keyring: Option<u16>,
 }
 
 /// The tests of a framework, a constant.
@@ -66,13 +72,19 @@ macro_rules! tests {
                 refusals_in_a_body_say_where
                 requests_have_the_same_answers_whoever_opens_them
                 everything_else_is_the_frameworks_answer
-                the_frameworks_own_extractors_open_nothing
+                the_frameworks_own_extractors_are_an_error_of_the_server
+                lists_and_empty_values_are_those_of_forms
+                an_id_of_several_resources_has_the_same_answers
+                ids_that_a_field_parses_have_the_same_answers
+                requests_are_accepted_in_the_extractor
+                refusals_are_logged_in_the_span_of_their_request
                 every_refusal_has_the_envelope_of_an_application
                 extractors_that_wait_keep_their_own_keyring_and_refusals
                 forms_are_bodies;
+            raw_ids: no_response_has_an_internal_value;
             pages: links_lead_through_the_list_and_back links_lead_through_a_list_by_another_column refused_positions_are_not_found links_keep_other_parameters_and_nothing_else long_queries_have_no_links refused_cursors_are_not_found what_is_no_page_is_a_bad_request;
-            old_ids: an_accepted_old_id_is_opened_with_a_notice layers_add_up_and_bound_what_is_accepted every_refusal_is_the_same_answer;
-            audiences: each_partner_opens_its_own_ids_only a_state_whose_secrets_are_replaced_is_read_at_each_request;
+            old_ids: an_accepted_old_id_is_opened_with_a_notice requests_accept_old_ids layers_add_up_and_bound_what_is_accepted every_refusal_is_the_same_answer;
+            audiences: each_partner_opens_its_own_ids_only views_are_sealed_for_the_partner a_state_whose_secrets_are_replaced_is_read_at_each_request;
         }
     };
     ($framework:ident: $($module:ident: $($test:ident)*;)*) => {

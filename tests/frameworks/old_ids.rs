@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::old_ids::{Counts, OldIds};
-use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
+use opaque_id_core::{External, IdRange, Internal, IntoModel, Keyring, OpaqueId};
 use opaque_id_web::{NotFound, OldIdsLayer, Opened, Refusal};
 use serde::Deserialize;
 
@@ -45,6 +45,27 @@ pub fn search(both: &Both) -> String {
 #[derive(Debug, Deserialize)]
 pub struct Order {
     items: Vec<Opened<Item>>,
+}
+
+/// `POST /accepted`
+#[derive(Debug, Deserialize, IntoModel)]
+#[model(into = Basket)]
+pub struct CreateBasket {
+    items: Vec<External<Item>>,
+    item: Option<External<Item>>,
+}
+
+/// A model.
+#[derive(Debug)]
+pub struct Basket {
+    items: Vec<Internal<Item>>,
+    item: Option<Internal<Item>>,
+}
+
+/// `POST /accepted`
+pub fn accepted(basket: &Basket) -> String {
+    let all = basket.items.iter().chain(&basket.item);
+    all.map(|item| item.expose_key().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// `POST /orders`
@@ -135,6 +156,34 @@ pub fn an_accepted_old_id_is_opened_with_a_notice(framework: &Framework) {
     }
     let counts: Vec<Counts> = items.counts().collect();
     assert_eq!((counts[0].accepted, counts[1].accepted), (3, 4));
+}
+
+pub fn requests_accept_old_ids(framework: &Framework) {
+    let Moved { server, keyring, .. } = moved(framework, in_a_year());
+    let new = keyring.seal(key(42));
+    let post = |body: &str| server.post("/accepted", "application/json", body);
+    let answer = post(&format!(r#"{{"items":[1,"2","{new}"],"item":7}}"#));
+    assert_eq!((answer.status, &*answer.body), (200, "1 2 42 7"));
+    assert!(notice(&answer)[0].is_some());
+    let answer = post(&format!(r#"{{"items":["{new}"]}}"#));
+    assert_eq!((answer.status, &*answer.body), (200, "42"));
+    assert_eq!(notice(&answer), [None; 3]);
+    let form = server.post("/forms", "application/x-www-form-urlencoded", "items=1&items=2&item=7");
+    assert_eq!((form.status, &*form.body), (200, "1 2 7"));
+    assert_eq!(server.get("/accepted/7").body, "7");
+    let mut answers = vec![];
+    let other = format!(r#""{}""#, External::<Item>::example());
+    // Never shown, not canonical, another secret's, no id at all.
+    for id in ["1001", r#""042""#, &other, "7.5", "18446744073709551615", r#""""#] {
+        let answer = post(&format!(r#"{{"items":[1,{id}]}}"#));
+        assert_eq!(answer.status, 422, "{id}");
+        assert!(answer.body.contains(r#""pointer":"/items/1""#), "{}", answer.body);
+        answers.push(answer);
+    }
+    assert_alike(answers);
+    for id in ["1001", "042"] {
+        assert_eq!(server.get(&format!("/accepted/{id}")).status, 404, "{id}");
+    }
 }
 
 pub fn layers_add_up_and_bound_what_is_accepted(framework: &Framework) {

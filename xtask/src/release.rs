@@ -14,7 +14,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result);
 
 /// The parts of `--check`, the quick ones first.
-pub(crate) const CHECKS: [Check; 17] = [
+pub(crate) const CHECKS: [Check; 18] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", || cargo_deny("licenses bans sources")),
@@ -23,6 +23,7 @@ pub(crate) const CHECKS: [Check; 17] = [
     ("site", docs::docs),
     ("features", features),
     ("packages", packed),
+    ("loco", loco),
     ("older", older::release),
     ("rust", lowest_rust),
     ("minimal-versions", minimal::minimal_versions),
@@ -66,6 +67,11 @@ fn features() -> Result {
     let mut hack = cargo("hack check --workspace --ignore-private --each-feature --locked");
     hack.env("RUSTFLAGS", "-Dwarnings").env("PATH", path_with("cargo-hack@0.6.46")?);
     run(hack)
+}
+
+/// The example for loco, a workspace of its own because it has many dependencies, answers over HTTP.
+fn loco() -> Result {
+    run(cargo("test --manifest-path=examples/loco/Cargo.toml --target-dir=target/loco"))
 }
 
 /// The README's first example compiles from the packages alone, all that they contain compiles and passes, and the examples compile.

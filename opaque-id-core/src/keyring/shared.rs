@@ -109,3 +109,14 @@ impl axum_core05::extract::FromRef<SharedKeyring> for Keyring {
         keyring.current()
     }
 }
+
+/// The keyring of an application whose state is shared by all requests.
+#[cfg(feature = "axum-core05")]
+impl<S> axum_core05::extract::FromRef<std::sync::Arc<S>> for Keyring
+where
+    Keyring: axum_core05::extract::FromRef<S>,
+{
+    fn from_ref(state: &std::sync::Arc<S>) -> Self {
+        Self::from_ref(&**state)
+    }
+}

@@ -7,15 +7,17 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::middleware::{Next, from_fn};
-use actix_web::web::{Data, ReqData, ServiceConfig, get, post, resource, route, scope};
+use actix_web::web::{Data, ReqData, ServiceConfig, get, head, post, resource, route, scope};
 use actix_web::{App, CustomizeResponder, Error, HttpMessage, HttpResponse, HttpServer};
 use opaque_id_actix::{
-    Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal,
+    Accepted, Form, Json, Links, NotFound, Opened, OpenedAny, PageQuery, Path, Query, Refusal,
+    Viewed, map_refusal, panic_on_raw_ids,
 };
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_tests_frameworks::shop::{self, User};
-use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
+use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, log, new_keyring, pages};
+use tracing::Instrument as _;
 
 use handlers::*;
 
@@ -32,7 +34,8 @@ const FRAMEWORK: Framework = Framework {
                 let (status, body) = shop::envelope(refusal);
                 HttpResponse::build(StatusCode::from_u16(status).expect("a status")).body(body)
             });
-            let all = scope("").wrap(envelope).configure(|config| shop(&app, config));
+            let all = scope("").wrap(envelope).wrap(from_fn(in_a_span));
+            let all = all.configure(|config| shop(&app, config));
             config.service(all);
         })
     },
@@ -51,7 +54,10 @@ const FRAMEWORK: Framework = Framework {
                 .wrap(layers.items.clone())
                 .route("/items/{id}", get().to(item))
                 .route("/search", get().to(search))
-                .route("/orders", post().to(order_items));
+                .route("/orders", post().to(order_items))
+                .route("/accepted/{id}", get().to(accept_item))
+                .route("/accepted", post().to(accept_basket))
+                .route("/forms", post().to(accept_form));
             let all = scope("")
                 .wrap(layers.shops.clone())
                 .route("/new/{id}", get().to(item))
@@ -69,11 +75,27 @@ const FRAMEWORK: Framework = Framework {
                 .route("/rows/{id}", get().to(row_of_path))
                 .route("/forms", route().to(row_of_form))
                 .route("/pages", get().to(page))
+                .route("/viewed", get().to(viewed))
+                .route("/viewed", head().to(viewed))
                 .route(
                     "/sealed",
                     get().to(async |keyring: ReqData<Keyring>| audiences::sealed(&keyring)),
                 );
             config.app_data(keyring.clone()).service(all);
+        })
+    },
+    raw_ids: |value| {
+        start(move |config| {
+            let all = scope("")
+                .wrap(panic_on_raw_ids([value]))
+                .route("/body", get().to(async |Query(Text { text }): Query<Text>| text))
+                .route(
+                    "/header",
+                    get().to(async |Query(Text { text }): Query<Text>| {
+                        HttpResponse::Ok().append_header(("location", text)).finish()
+                    }),
+                );
+            config.app_data(new_keyring(0)).service(all);
         })
     },
     own: Own {
@@ -82,6 +104,7 @@ const FRAMEWORK: Framework = Framework {
         integer: "invalid type: integer",
         form: 400,
         content_type: 400,
+        no_keyring: None,
     },
 };
 
@@ -111,6 +134,14 @@ fn shop(app: &shop::App, config: &mut ServiceConfig) {
         .route("/teams", post().to(create))
         .route("/orders", post().to(create_order))
         .route("/invites", post().to(invite))
+        .route("/accepted", post().to(accepted_orders))
+        .route("/lists", get().to(lists_of_query))
+        .route("/lists", post().to(lists_of_form))
+        .route("/map", get().to(map))
+        .route("/nodes/{id}", get().to(node))
+        .route("/nodes", post().to(move_node))
+        .route("/parsed", get().to(parsed))
+        .route("/theirs", post().to(their_json))
         .route("/theirs/{id}", get().to(theirs));
 }
 
@@ -122,9 +153,31 @@ fn linked((links, body): (Links, String)) -> Linked {
     links.to(body)
 }
 
+fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &PageQuery<T> {
+    query
+}
+
 /// What actix-web's own extractor does with our type.
 async fn theirs(_: actix_web::web::Path<Opened<User>>) -> &'static str {
     ""
+}
+
+async fn their_json(_: actix_web::web::Json<shop::Invite>) -> &'static str {
+    ""
+}
+
+#[derive(serde::Deserialize)]
+struct Text {
+    text: String,
+}
+
+async fn in_a_span(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let path = request.uri().path_and_query().map(ToString::to_string);
+    let span = tracing::info_span!("request", method = %request.method(), path = %path.unwrap_or_default());
+    next.call(request).instrument(span).await
 }
 
 async fn of_partner(
@@ -144,7 +197,7 @@ async fn of_partner(
 #[test]
 fn an_application_has_one_keyring() {
     let rows = |config: &mut ServiceConfig| {
-        config.route("/rows/{id}", get().to(row_of_path));
+        config.route("/rows/{id}", get().to(row_of_path)).route("/viewed", get().to(viewed));
     };
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a keyring");
@@ -152,14 +205,21 @@ fn an_application_has_one_keyring() {
     let both = start(move |config| {
         config.app_data(Data::new(keyring.clone())).app_data(shared.clone()).configure(rows);
     });
-    let answer = both.get("/rows/row_7");
-    assert_eq!(answer.status, 500);
-    assert_eq!(
-        answer.body,
-        "expected one keyring of `App::app_data`, found a `Keyring` and a `SharedKeyring`: remove the `Keyring`"
-    );
-    let answer = start(rows).get("/rows/row_7");
-    assert_eq!((answer.status, &*answer.body), (500, "no keyring: call `App::app_data` with one"));
+    let log = log::start();
+    for (server, event) in [
+        (
+            both,
+            "expected one keyring of `App::app_data`, found a `Keyring` and a `SharedKeyring`: remove the `Keyring`",
+        ),
+        (start(rows), "no keyring: call `App::app_data` with one"),
+    ] {
+        for path in ["/rows/row_7", "/viewed"] {
+            let answer = server.get(path);
+            assert_eq!(answer.status, 500);
+            assert!(!answer.body.contains("app_data"), "{answer:?}");
+        }
+        assert!(!log.events(&format!("opaque_id ERROR message={event}")).is_empty());
+    }
 }
 
 async fn refuse(_: ServiceRequest, _: Next<impl MessageBody>) -> Result<ServiceResponse, Error> {

@@ -2,6 +2,7 @@
 
 #[path = "../../handlers.rs"]
 mod handlers;
+mod lent;
 mod moving;
 mod own;
 #[path = "utoipa"]
@@ -20,32 +21,86 @@ mod utoipa6 {
 
 use std::ops::Deref;
 
+use axum::Router;
 use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Extension, Router};
 use opaque_id_axum::{
-    Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal,
+    Accepted, Form, Json, Links, NotFound, Opened, OpenedAny, PageQuery, Path, Query, Refusal,
+    RequestKeyring, Viewed, lend_keyring_by, map_refusal, panic_on_raw_ids,
 };
-use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::{Keyring, OpaqueId};
+use opaque_id_tests_frameworks::old_ids::Layers;
 use opaque_id_tests_frameworks::shop::{self, User};
-use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
+use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, new_keyring, pages};
+use tracing::Instrument as _;
 
 use handlers::*;
 
 opaque_id_tests_frameworks::tests!(FRAMEWORK);
 
+/// The routes of shops, by the handlers in scope.
+macro_rules! shop_routes {
+    () => {
+        axum::Router::new()
+            .route("/users/{id}", get(show))
+            .route("/teams/{team}/members/{user}/{year}", get(member))
+            .route("/named/{team}/members/{user}/{year}", get(member_by_name))
+            .route("/orders/{id}", get(order))
+            .route("/search", get(filter))
+            .route("/teams", post(create))
+            .route("/orders", post(create_order))
+            .route("/accepted", post(accepted_orders))
+            .route("/invites", get(invite).post(invite))
+            .route("/lists", get(lists_of_query).post(lists_of_form))
+            .route("/map", get(map))
+            .route("/nodes/{id}", get(node))
+            .route("/nodes", post(move_node))
+            .route("/parsed", get(parsed))
+            .route("/theirs/{id}", get($crate::theirs))
+            .route("/theirs", post($crate::their_json))
+    };
+}
+
+macro_rules! old_ids_routes {
+    ($layers:ident) => {
+        axum::Router::new()
+            .route("/items/{id}", get(item))
+            .route("/search", get(search))
+            .route("/orders", post(order_items))
+            .route("/accepted/{id}", get(accept_item))
+            .route("/accepted", post(accept_basket))
+            .route("/forms", post(accept_form))
+            .layer($layers.items)
+            .route("/new/{id}", get(item))
+            .layer($layers.shops)
+    };
+}
+
+use {old_ids_routes, shop_routes};
+
+fn shop(app: shop::App) -> Router {
+    shop_routes!().with_state(App(app))
+}
+
+fn old_ids(layers: Layers) -> Router {
+    old_ids_routes!(layers).with_state(layers.keyring)
+}
+
+fn envelope(router: Router) -> Server {
+    let envelope = map_refusal(|refusal| {
+        let (status, body) = shop::envelope(refusal);
+        (StatusCode::from_u16(status).expect("a status"), body)
+    });
+    start(router.layer(envelope).layer(from_fn(in_a_span)))
+}
+
 const FRAMEWORK: Framework = Framework {
     shop: |app| start(shop(app)),
-    envelope: |app| {
-        start(shop(app).layer(map_refusal(|refusal| {
-            let (status, body) = shop::envelope(refusal);
-            (StatusCode::from_u16(status).expect("a status"), body)
-        })))
-    },
+    envelope: |app| envelope(shop(app)),
     pages: |app| {
         let lists = Router::new()
             .route("/ascending", get(ascending))
@@ -53,26 +108,31 @@ const FRAMEWORK: Framework = Framework {
             .route("/rests", get(rests));
         start(Router::new().nest("/v1", lists).with_state(App(app)))
     },
-    old_ids: |layers| {
-        let router = Router::new()
-            .route("/items/{id}", get(item))
-            .route("/search", get(search))
-            .route("/orders", post(order_items))
-            .layer(layers.items)
-            .route("/new/{id}", get(item))
-            .layer(layers.shops)
-            .with_state(layers.keyring);
-        start(router)
-    },
+    old_ids: |layers| start(old_ids(layers)),
     audiences: |keyring| {
         let router = Router::new()
             .route("/rows/{id}", get(row_of_path))
             .route("/rows", get(row_of_query).post(row_of_json))
             .route("/forms", post(row_of_form))
             .route("/pages", get(page))
-            .route("/sealed", get(async |Extension(keyring)| audiences::sealed(&keyring)))
-            .layer(from_fn_with_state(keyring.clone(), of_partner))
+            .route(
+                "/sealed",
+                get(async |RequestKeyring(keyring): RequestKeyring| audiences::sealed(&keyring)),
+            )
+            .route("/viewed", get(viewed))
+            .layer(lend_keyring_by({
+                let keyring = keyring.clone();
+                move |request| of_partner(&keyring, request)
+            }))
             .with_state(keyring);
+        start(router)
+    },
+    raw_ids: |value| {
+        let router = Router::new()
+            .route("/body", get(async |Query(Text { text }): Query<Text>| text))
+            .route("/header", get(async |Query(Text { text }): Query<Text>| [("location", text)]))
+            .layer(panic_on_raw_ids([value]))
+            .with_state(new_keyring(0));
         start(router)
     },
     own: Own {
@@ -81,6 +141,7 @@ const FRAMEWORK: Framework = Framework {
         integer: "name: invalid type: integer",
         form: 422,
         content_type: 415,
+        no_keyring: None,
     },
 };
 
@@ -120,18 +181,10 @@ fn start(router: Router) -> Server {
     Server::new(address, runtime)
 }
 
-fn shop(app: shop::App) -> Router {
-    Router::new()
-        .route("/users/{id}", get(show))
-        .route("/teams/{team}/members/{user}/{year}", get(member))
-        .route("/named/{team}/members/{user}/{year}", get(member_by_name))
-        .route("/orders/{id}", get(order))
-        .route("/search", get(filter))
-        .route("/teams", post(create))
-        .route("/orders", post(create_order))
-        .route("/invites", get(invite).post(invite))
-        .route("/theirs/{id}", get(theirs))
-        .with_state(App(app))
+async fn in_a_span(request: Request, next: Next) -> Response {
+    let path = request.uri().path_and_query().map(ToString::to_string);
+    let span = tracing::info_span!("request", method = %request.method(), path = %path.unwrap_or_default());
+    next.run(request).instrument(span).await
 }
 
 type Shop = State<App<shop::App>>;
@@ -142,17 +195,20 @@ fn linked(page: Linked) -> Linked {
     page
 }
 
-/// What axum's own extractor does with our type.
+fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &PageQuery<T> {
+    query
+}
+
+/// What axum's own extractors do with our type.
 async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
 
-async fn of_partner(
-    State(keyring): State<SharedKeyring>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let partner = request.headers().get("partner").map(|name| name.as_bytes());
-    if let Some(keyring) = audiences::of_partner(&keyring, partner) {
-        request.extensions_mut().insert(keyring);
-    }
-    next.run(request).await
+async fn their_json(axum::Json(_): axum::Json<shop::Invite>) {}
+
+fn of_partner(keyring: &SharedKeyring, request: &Request) -> Option<Keyring> {
+    audiences::of_partner(keyring, request.headers().get("partner").map(|name| name.as_bytes()))
+}
+
+#[derive(serde::Deserialize)]
+struct Text {
+    text: String,
 }

@@ -1,16 +1,19 @@
 //! What is axum's: its own answers, rejections, and the log.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::FromRef;
 use axum::extract::rejection::PathRejection;
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use axum::routing::get;
-use opaque_id_axum::{Form, Opened, Path, Refusal, Rejection};
-use opaque_id_core::Internal;
+use axum::routing::{get, post};
+use axum_extra::routing::{RouterExt as _, TypedPath};
+use opaque_id_axum::{Form, Json, Opened, Path, Refusal, Rejection, Viewed, lend_keyring};
+use opaque_id_core::{External, Internal, Keyring};
 use opaque_id_tests_frameworks::shop::{Invite, Team, User, assert_not_found};
-use opaque_id_tests_frameworks::{Server, new_keyring};
+use opaque_id_tests_frameworks::{Server, log, new_keyring};
 
 use super::start;
 
@@ -84,39 +87,79 @@ fn a_rejection_has_the_reason() {
     assert_eq!(answer("%FF"), "None 404 Not Found not a string of UTF-8");
 }
 
-/// Events by their fields, `resource` and `reason`.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<String>>>);
+#[test]
+fn the_reason_is_in_the_log_only() {
+    let log = log::start();
+    let refusal = Refusal::no_row_in_body::<Team>("/of_this_test");
+    let response = refusal.clone().into_response();
+    assert_eq!(response.status(), 422);
+    assert_eq!((refusal.resource(), refusal.pointer()), (Some("team"), Some("/of_this_test")));
+    let event = "opaque_id INFO message=refused resource=\"team\" reason=no such row";
+    assert!(log.events("").contains(&event.to_owned()));
+}
 
-impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Events {
-    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
-        struct Fields(String);
-        impl tracing::field::Visit for Fields {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                self.0 += &format!(" {}={value:?}", field.name());
-            }
-        }
-        let mut fields =
-            Fields(format!("{} {}", event.metadata().target(), event.metadata().level()));
-        event.record(&mut fields);
-        self.0.lock().expect("no panics").push(fields.0);
+#[derive(Clone)]
+struct App {
+    keyring: Keyring,
+}
+
+impl FromRef<App> for Keyring {
+    fn from_ref(app: &App) -> Self {
+        app.keyring.clone()
     }
 }
 
-#[test]
-fn the_reason_is_in_the_log_only() {
-    use tracing_subscriber::layer::SubscriberExt;
+#[derive(serde::Deserialize, TypedPath)]
+#[typed_path("/typed/{id}/{year}")]
+struct Typed {
+    id: External<User>,
+    year: u32,
+}
 
-    let events = Events::default();
-    let log = tracing_subscriber::registry().with(events.clone());
-    tracing::subscriber::with_default(log, || {
-        let refusal = Refusal::no_row_in_body::<Team>("/team");
-        let response = refusal.clone().into_response();
-        assert_eq!(response.status(), 422);
-        assert_eq!((refusal.resource(), refusal.pointer()), (Some("team"), Some("/team")));
-    });
-    assert_eq!(
-        *events.0.lock().expect("no panics"),
-        ["opaque_id INFO message=refused resource=\"team\" reason=no such row"]
-    );
+async fn typed(Path(Typed { id, year }): Path<Typed>) -> String {
+    format!("{id} {year}")
+}
+
+/// The state is the `Arc` of axum's own documentation.
+#[test]
+fn a_state_is_shared_and_an_extractor_is_optional() {
+    let keyring = new_keyring(0);
+    let user = keyring.seal(Internal::<User>::generate()).to_string();
+    let optional = async |path: Option<Path<Opened<User>>>| path.is_some().to_string();
+    let router = Router::new()
+        .typed_get(typed)
+        .route("/optional", get(optional))
+        .route("/optional/{id}", get(optional))
+        .route("/json", post(async |body: Option<Json<Opened<User>>>| body.is_some().to_string()))
+        .with_state(Arc::new(App { keyring }));
+    let server = start(router);
+    assert_eq!(server.get("/optional").body, "false");
+    assert_eq!(server.get(&format!("/optional/{user}")).body, "true");
+    assert_not_found(&server.get("/optional/7"), "not none");
+    let json = "application/json";
+    assert_eq!(server.post("/json", json, &format!("{user:?}")).body, "true");
+    assert_eq!(server.post("/json", json, "7").status, 422);
+    assert_eq!(server.post("/json", json, "").status, 400, "not none");
+    assert_eq!(server.post("/json", "text/plain", "").status, 415);
+    let no_type = server.begin("POST /json HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n");
+    assert_eq!(Server::end(&mut { no_type }, "").body, "false");
+
+    let path = Path(Typed { id: user.parse().expect("an id"), year: 7 });
+    assert_eq!(path.to_string(), format!("/typed/{user}/7"));
+    assert_eq!(server.get(&path.to_string()).body, format!("{user} 7"));
+    assert_not_found(&server.get("/typed/7/7"), "a typed path");
+    assert_eq!(server.get(&format!("/typed/{user}/x")).status, 400);
+}
+
+/// A view without its layer is no success, with a status in a tuple neither.
+#[test]
+fn a_view_has_the_status_of_its_tuple() {
+    let view = async || (StatusCode::CREATED, [("x-a", "b")], Viewed::by(|_| 7));
+    let layer = lend_keyring(new_keyring(0));
+    let server = start(Router::new().route("/", get(view)).layer(layer));
+    let answer = server.get("/");
+    assert_eq!((answer.status, &*answer.body), (201, "7"));
+    assert_eq!(answer.header("x-a"), Some("b"));
+    let server = start(Router::new().route("/", get(view)));
+    assert!(server.get("/").body.contains(r#""status":500"#));
 }

@@ -1,0 +1,6 @@
+//! Users, notes and comments in loco, whose state has no place for a keyring.
+
+pub mod app;
+pub mod controllers;
+pub mod migrations;
+pub mod models;

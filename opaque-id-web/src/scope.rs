@@ -1,0 +1,290 @@
+//! What an extractor lends to the ids that serde reaches.
+//!
+//! serde reaches ids at any depth of an application's types, and has no place for a keyring, nor for an error that is more than a
+//! text. A wire type for each of the application's types would need a derive that repeats serde's attributes. So extractors run
+//! the framework's own with the keyring in a thread-local, which is exchanged around each poll, so that no other task sees it, and which
+//! receives the reason of a refusal. The core likewise notes in the thread which external id has been refused last. An id in an
+//! extractor of another crate finds no keyring: the log names the extractors.
+
+use core::any::TypeId;
+use core::mem::{self, swap};
+use core::pin::pin;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use opaque_id_core::__private::{Extractor, OfOldId, replace_extractor, take_refused};
+use opaque_id_core::{IdError, IntoModel, Keyring};
+use serde_core::de::Error;
+
+use crate::old_ids::OfRequest;
+use crate::refusal::{NoKeyring, Refusal};
+
+/// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) keyring: Keyring,
+    pub(crate) old_ids: Option<OfRequest>,
+    /// Whether a refused id becomes one that no row has, instead of an error.
+    is_again: bool,
+    /// The numbers of the refused ids, by the prefix of the expected resource and their texts.
+    stand_ins: HashMap<(&'static str, String), u32>,
+    /// serde's errors are texts, so what was refused is kept here.
+    refused: Option<Record>,
+    place: Place,
+    /// Where a [`Placed`](crate::Placed) value could not be deserialized, as a JSON pointer.
+    pointer: String,
+    /// Where an id is in the value that could not be deserialized.
+    within: String,
+}
+
+/// The prefix of the expected resource, and why its id was refused.
+pub(crate) type Record = (Option<&'static str>, IdError);
+
+/// Where a request has what an extractor reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the path or the query, where every value is a text.
+    Url,
+    /// In the body.
+    Body,
+}
+
+thread_local! {
+    static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
+    static LENT: RefCell<Option<Keyring>> = const { RefCell::new(None) };
+    static HAS_NO_KEYRING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a framework's extractor so that ids are opened in it.
+///
+/// # Errors
+/// [`Failed`], whose [`again`](Failed::again) has the reason.
+pub async fn extract<T, E>(
+    keyring: Keyring,
+    old_ids: Option<OfRequest>,
+    place: Place,
+    extractor: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failed<E>> {
+    let scope = Scope {
+        keyring,
+        old_ids,
+        is_again: false,
+        stand_ins: HashMap::new(),
+        refused: None,
+        place,
+        pointer: String::new(),
+        within: String::new(),
+    };
+    let (extracted, scope) = scope.run(extractor).await;
+    extracted.map_err(|error| Failed { error, scope })
+}
+
+/// An extractor that failed, by an id or otherwise.
+#[derive(Debug)]
+pub struct Failed<E> {
+    error: E,
+    scope: Scope,
+}
+
+impl<E> Failed<E> {
+    /// Returns the error, and the refusal of an id unless something else is wrong.
+    ///
+    /// If only ids were refused, the same extractor runs again, as if they were right. Other errors of a request must be the same
+    /// for genuine and for refused ids, or they would say which id is genuine. So the ids of the second run are equal if their texts are,
+    /// or if they open to the same row.
+    pub async fn again<T>(
+        self,
+        extractor: impl Future<Output = Result<T, E>>,
+    ) -> (E, Option<Refusal>) {
+        let Self { error, mut scope } = self;
+        let Some((resource, reason)) = scope.refused.take() else {
+            return (error, None);
+        };
+        let pointer = (scope.place == Place::Body).then(|| mem::take(&mut scope.pointer));
+        scope.is_again = true;
+        match scope.run(extractor).await {
+            (Err(other), Scope { refused: None, .. }) => (other, None),
+            _ => (error, Some(Refusal::new(resource, reason, pointer))),
+        }
+    }
+}
+
+impl Scope {
+    /// Returns the scope as well, with the id that was refused last.
+    async fn run<F: Future>(self, extractor: F) -> (F::Output, Self) {
+        /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
+        struct Entered<'a>(&'a mut Option<Scope>, Option<Extractor>);
+
+        impl<'a> Entered<'a> {
+            fn new(scope: &'a mut Option<Scope>) -> Self {
+                let is_text = scope.as_ref().is_some_and(|scope| scope.place == Place::Url);
+                let before = replace_extractor(Some(Extractor { is_text, of_old_id, stand_in }));
+                SCOPE.with_borrow_mut(|current| swap(current, scope));
+                Self(scope, before)
+            }
+        }
+
+        impl Drop for Entered<'_> {
+            fn drop(&mut self) {
+                let _ = replace_extractor(self.1);
+                SCOPE.with_borrow_mut(|current| swap(current, self.0));
+            }
+        }
+
+        let mut scope = Some(self);
+        let mut extractor = pin!(extractor);
+        let output = poll_fn(|context| {
+            let _entered = Entered::new(&mut scope);
+            // Of another task on this thread.
+            let _ = take_refused();
+            let polled = extractor.as_mut().poll(context);
+            if polled.is_ready() {
+                let refused = take_record();
+                set_record(refused);
+            }
+            polled
+        })
+        .await;
+        (output, scope.expect("it was exchanged back"))
+    }
+}
+
+/// The external id of an old one, in an extractor below the layer of old ids.
+fn of_old_id(resource: TypeId, text: &str) -> OfOldId {
+    SCOPE.with_borrow(|scope| {
+        let Scope { old_ids, keyring, .. } = scope.as_ref()?;
+        quietly(|| old_ids.as_ref()?.external(resource, text, keyring))
+    })
+}
+
+fn stand_in(resource: &'static str, text: &str) -> Option<u32> {
+    SCOPE.with_borrow_mut(|scope| {
+        let scope = scope.as_mut().filter(|scope| scope.is_again)?;
+        scope.number(resource, text)
+    })
+}
+
+impl Scope {
+    fn number(&mut self, resource: &'static str, text: &str) -> Option<u32> {
+        let next = self.stand_ins.len().try_into().ok()?;
+        Some(*self.stand_ins.entry((resource, text.to_owned())).or_insert(next))
+    }
+}
+
+/// Parses external ids that are not the request's: of a text that has another meaning as well.
+fn quietly<R>(parse: impl FnOnce() -> R) -> R {
+    let extractor = replace_extractor(None);
+    let parsed = parse();
+    let _ = replace_extractor(extractor);
+    parsed
+}
+
+/// Takes what was refused last.
+pub(crate) fn take_record() -> Option<Record> {
+    let of_core = take_refused().map(|(resource, reason)| (Some(resource), reason));
+    SCOPE.with_borrow_mut(|scope| scope.as_mut()?.refused.take()).or(of_core)
+}
+
+pub(crate) fn set_record(refused: Option<Record>) {
+    SCOPE.with_borrow_mut(|scope| {
+        if let Some(scope) = scope {
+            scope.refused = refused;
+        }
+    });
+}
+
+/// Notes where the value is that could not be deserialized.
+pub(crate) fn set_pointer(pointer: String) {
+    SCOPE.with_borrow_mut(|scope| {
+        if let Some(scope) = scope {
+            scope.pointer = pointer + &mem::take(&mut scope.within);
+        }
+    });
+}
+
+/// A URL's 042 is the text and not the number, whatever a framework makes of it.
+pub(crate) fn is_text() -> bool {
+    SCOPE.with_borrow(|scope| scope.as_ref().is_some_and(|scope| scope.place == Place::Url))
+}
+
+/// Opens an id. In the second run, a refused id becomes one that no row has.
+pub(crate) fn open<V, E: Error>(
+    resource: Option<&'static str>,
+    text: &str,
+    open: impl FnOnce(&Scope) -> Result<V, IdError>,
+    stand_in: impl FnOnce(&Keyring, u32) -> Option<V>,
+) -> Result<V, E> {
+    SCOPE.with_borrow_mut(|scope| {
+        let scope = scope.as_mut().ok_or_else(no_keyring)?;
+        let name = resource.unwrap_or_default();
+        // A refused id is counted once.
+        let is_known = scope.is_again && scope.stand_ins.contains_key(&(name, text.to_owned()));
+        if !is_known {
+            match quietly(|| open(scope)) {
+                Ok(opened) => return Ok(opened),
+                Err(reason) if !scope.is_again => scope.refused = Some((resource, reason)),
+                Err(_) => {}
+            }
+        }
+        let number = scope.number(name, text);
+        let number = number.filter(|_| scope.is_again);
+        let stand_in = number.and_then(|number| stand_in(&scope.keyring, number));
+        stand_in.ok_or_else(|| E::custom("not an id"))
+    })
+}
+
+/// Accepts a request by the keyring of the extractor.
+pub(crate) fn accept<R: IntoModel<M>, M, E: Error>(request: R) -> Result<M, E> {
+    let keyring = SCOPE.with_borrow(|scope| scope.as_ref().map(|scope| scope.keyring.clone()));
+    keyring.ok_or_else(no_keyring)?.accept(request).map_err(|error| {
+        SCOPE.with_borrow_mut(|scope| {
+            if let Some(scope) = scope {
+                scope.refused = Some((Some(error.resource()), error.problem().into()));
+                scope.within = error.pointer();
+            }
+        });
+        E::custom(format_args!("not an id of a `{}`", error.resource()))
+    })
+}
+
+/// An id was deserialized outside of our extractors. Clients see the error, unless a layer answers, so the remedy is in the log.
+fn no_keyring<E: Error>() -> E {
+    HAS_NO_KEYRING.set(true);
+    E::custom(NoKeyring::new(
+        "no keyring for an id: extract it by `Path`, `Query`, `Form` or `Json` of opaque-id-axum or opaque-id-actix, not by another extractor",
+    ))
+}
+
+/// Runs what answers a request, to which a keyring is lent, and returns whether an id in it found no keyring.
+pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F::Output, bool) {
+    struct Entered(Option<Option<Keyring>>);
+
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            if let Some(before) = self.0.take() {
+                LENT.set(before);
+            }
+        }
+    }
+
+    let mut answer = pin!(answer);
+    let mut has_none = false;
+    let output = poll_fn(|context| {
+        let lent = keyring.as_ref().map(|keyring| LENT.replace(Some(keyring.clone())));
+        let _entered = Entered(lent);
+        HAS_NO_KEYRING.set(false);
+        let polled: Poll<F::Output> = answer.as_mut().poll(context);
+        has_none |= HAS_NO_KEYRING.take();
+        polled
+    })
+    .await;
+    (output, has_none)
+}
+
+/// Returns the keyring that a layer lends to the request which this thread answers.
+#[cfg(feature = "axum-core05")]
+pub(crate) fn lent() -> Option<Keyring> {
+    LENT.with_borrow(Clone::clone)
+}

@@ -1,0 +1,58 @@
+//! A response that the keyring of its request seals.
+
+use core::fmt;
+
+use opaque_id_core::{IntoView, Keyring};
+
+/// A JSON response whose ids the keyring of the request seals, so that a handler needs no keyring.
+///
+/// In axum, the layer `lend_keyring` must be around the handler: otherwise the response is 500, and the log names the layer. In
+/// actix-web, the keyring is that of the extractors.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, OpaqueId, View};
+/// use opaque_id_web::Viewed;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User {
+///     id: Internal<User>,
+/// }
+///
+/// #[derive(serde::Serialize, View)]
+/// #[view(from = User)]
+/// struct UserView {
+///     id: External<User>,
+/// }
+///
+/// async fn add() -> Viewed<UserView> {
+///     Viewed::of(User { id: Internal::generate() })
+/// }
+/// ```
+pub struct Viewed<V>(Box<dyn FnOnce(&Keyring) -> V + Send>);
+
+impl<V> Viewed<V> {
+    /// Converts a model into its view, or a `Vec` of models into a `Vec` of views, when the response is made.
+    #[must_use]
+    pub fn of<M: IntoView<V> + Send + 'static>(model: M) -> Self {
+        Self::by(|keyring| keyring.view(model))
+    }
+
+    /// Creates the view when the response is made: of a page with its cursors, or of several models.
+    #[must_use]
+    pub fn by(view: impl FnOnce(&Keyring) -> V + Send + 'static) -> Self {
+        Self(Box::new(view))
+    }
+
+    /// Returns the view.
+    #[must_use]
+    pub fn view(self, keyring: &Keyring) -> V {
+        self.0(keyring)
+    }
+}
+
+impl<V> fmt::Debug for Viewed<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewed").finish_non_exhaustive()
+    }
+}
