@@ -30,8 +30,8 @@ pub enum KeyError {
         /// The resource's prefix.
         resource: &'static str,
     },
-    /// The value has a type that the key is never stored as: text, a fraction, a smaller integer.
-    #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}")]
+    /// The value has a type that the key is never stored as, such as text or a fraction.
+    #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}{}", remedy(found))]
     #[non_exhaustive]
     ColumnType {
         /// The resource's prefix.
@@ -64,6 +64,14 @@ pub enum KeyError {
 
 /// For adapters.
 #[doc(hidden)]
+/// MySQL and MariaDB compute a decimal from a signed and an unsigned integer.
+fn remedy(found: &str) -> &'static str {
+    match found {
+        "DECIMAL" | "Numeric" => "; write `CAST(… AS SIGNED)` around a key that the query computes",
+        _ => "",
+    }
+}
+
 impl KeyError {
     #[cold]
     #[must_use]

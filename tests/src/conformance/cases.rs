@@ -375,7 +375,11 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
     assert_reported(shop.read_order_id(&order).await, &order, "order", "below 2^60");
 
     match database.kind {
-        Kind::Postgres | Kind::Mysql => {}
+        Kind::Postgres => {}
+        Kind::Mysql => {
+            let decimal = "CAST(7 AS DECIMAL)";
+            assert_reported(shop.read_team_id(decimal).await, decimal, "team", "AS SIGNED)");
+        }
         Kind::Mariadb | Kind::Sqlite => {
             let theirs = match database.kind {
                 Kind::Mariadb => "0192c1f0-7b1e-7a35-8f00-000000000001",
