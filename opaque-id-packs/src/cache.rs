@@ -45,9 +45,11 @@ impl Seen {
         Self { states: Mutex::new(States { latest, doubted: None }), patience: PATIENCE }
     }
 
-    /// Remembers a state, and returns a later one that was seen before the call of this one began: answers may overtake one
-    /// another. A server that has shown nothing later for a minute was restored, has failed over or crashed: then the state is the latest.
-    /// So are all that are older than what was seen before that minute, each after one refusal.
+    /// Remembers a state. Returns a later state if this process had seen that one before the call began.
+    ///
+    /// Answers may overtake one another, so states that were seen after the call began do not count. A server that shows an older state was
+    /// restored, has failed over or has crashed. If it shows nothing later for a minute, the older state becomes the latest. From then on
+    /// the older states of other places are accepted too, each after one refusal.
     pub(crate) fn later(&self, place: (Kind, u128), count: i64, began: Instant) -> Option<i64> {
         let now = Instant::now();
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,9 +84,9 @@ impl Seen {
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     pub(crate) since: Instant,
-    /// Since when nobody has looked for a deletion among them.
+    /// Since when no merge has looked for a deletion among the rows.
     pub(crate) unread: Instant,
-    /// Since when they do not wait for more.
+    /// Since when the pack or its rows have been locked or unreadable.
     pub(crate) stuck: Option<Instant>,
 }
 

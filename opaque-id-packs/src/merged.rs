@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged {
-    /// How many rows were moved into packs, with the marks of deleted ones.
+    /// How many rows were moved into packs, including the marks of deleted rows.
     pub rows: u64,
     /// How many packs were written.
     pub packs: u64,
@@ -23,7 +23,7 @@ pub struct Merged {
     pub packs_left: u64,
     /// How many of these packs have rows that do not wait for more: they or the pack are locked or cannot be read.
     pub packs_stuck: u64,
-    /// For how long merges of this process have found rows of a pack each time, of the pack that has waited longest.
+    /// The longest time for which merges of this process have found rows of one pack each time.
     pub left_for: Duration,
     /// The same, of packs that are stuck.
     pub stuck_for: Duration,

@@ -1,7 +1,7 @@
 //! The statements, which are the same in number and meaning on all databases.
 //!
-//! There are two tiers. A write into a pack reads, decompresses, compresses and encrypts ten to hundred rows, and fails if another
-//! client was faster; an upsert of one recent row does neither. A merger pays for the pack once for many rows, later.
+//! There are two tiers. A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster. An upsert of
+//! one recent row does neither. Later a merger writes the pack once for many rows.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -32,8 +32,8 @@ impl Stored {
 pub(crate) enum IfLocked {
     /// Waits until the transaction ends.
     Wait,
-    /// Leaves it as it is. A pack is not split either while the next one, which has this id, is locked: MySQL locks the ids before it
-    /// as well, and an insert would wait.
+    /// Leaves it as it is. The id is that of the next pack. MySQL locks the ids before a locked pack too, so an insert would wait for them.
+    /// Therefore a pack is not split while the next one is locked.
     Skip(Option<u128>),
 }
 
@@ -55,7 +55,7 @@ enum Parameter<'a> {
     Bytes(&'a [u8]),
     /// The id of a group's key, of 16 bytes.
     Key(u128),
-    /// A relation `(id, version, body)`, of two values.
+    /// A relation `(id, version, body)`. It takes two bind values.
     List(&'a [Stored]),
     /// The same, of keys.
     Keys(&'a [Stored]),
@@ -71,8 +71,8 @@ pub(crate) struct Statements {
     texts: Texts<(&'static str, Dialect), Rendered>,
 }
 
-/// Returns the columns of rows of both tiers. The last one is the id of the next pack; of the last pack and of recent rows, their
-/// own.
+/// Returns the columns of rows of both tiers. The last one is the id of the next pack. Recent rows and the last pack have no next pack, and
+/// repeat their own id.
 const fn tiers(id: Column) -> [Column; 5] {
     [Column::Integer, id, Column::Integer, Column::Bytes, id]
 }

@@ -20,7 +20,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Returns what is to be written.
+    /// Creates a row that has no next pack.
     pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
         Self { id, version, body, next: None }
     }

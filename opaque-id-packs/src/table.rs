@@ -25,8 +25,8 @@ use crate::settings::Contents;
 use crate::statement::Statements;
 use crate::stored::{Stored, Tier};
 
-/// The most bytes of a value as it is stored. A merger writes two such values with one statement, in hexadecimal digits on
-/// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.
+/// The most bytes of a value as it is stored. A merger writes two such values with one statement. On MySQL and MariaDB the statement has them
+/// in hexadecimal digits, and `max_allowed_packet` is 16 MiB by default.
 const MAX_VALUE: usize = 3 << 20;
 
 /// For how long a group's key is used without asking the server whether the group is erased.
@@ -46,7 +46,7 @@ const KEYS: usize = 1 << 14;
 pub(crate) struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
-    /// Those of keys have ids of 16 bytes.
+    /// The data keys of groups that this client has read, each with the time. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
     expected: Option<Expected>,
@@ -68,17 +68,17 @@ pub(crate) struct Expected {
 /// The table's own description.
 pub(crate) struct State {
     pub(crate) contents: Contents,
-    /// Of the settings.
+    /// The version of the settings.
     pub(crate) version: i64,
-    /// When they were read.
+    /// When this client read the settings.
     read: Instant,
-    /// When this client last compared them with the server's.
+    /// When this client last compared settings and dictionaries with the server's.
     checked: Mutex<Instant>,
-    /// Whether another transaction can be sure to see the same. A transaction of the caller's may have been rolled back since.
+    /// Whether the state was read outside of the caller's transactions. Such a transaction may have been rolled back since.
     is_committed: bool,
-    /// The versions of all that was read, by number: the settings have 0.
+    /// The versions of settings and dictionaries, by number. The settings have the number 0.
     meta: BTreeMap<i64, i64>,
-    /// By the dictionary's number, with its version. They decompress.
+    /// The codecs that decompress, by the number of the dictionary, with its version. `row_codec` and `pack_codec` compress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
     /// The last number of a dictionary in the table, whether it can be read or not.
     pub(crate) last_dictionary: u16,
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) groups: Option<Groups>,
 }
 
-/// What a table with groups has instead of subkeys, which the keyring's secret encrypts.
+/// The own keys of a table with groups. The table uses them in place of subkeys, and its settings contain them.
 pub(crate) struct Groups {
     order: Permutation,
     cipher: PackCipher,
@@ -97,7 +97,7 @@ pub(crate) struct Groups {
 /// The places of rows in a pack that cannot be read, each with its problem.
 pub(crate) type Unreadable = Vec<(u128, Problem)>;
 
-/// A call's knowledge of the statement whose answer it reads.
+/// When a read began, and whether it ran in a transaction of the caller's.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) began: Instant,
@@ -317,7 +317,7 @@ impl Table {
                 return Ok(Some(self.encrypt_meta(id, version, bytes)?));
             }
             match self.learn(context, rows) {
-                // It goes on with the later ones until the server has shown these for a minute.
+                // The server shows older settings. The client keeps its own until the server has shown the older ones for a minute.
                 Ok(_) | Err(Problem::Older { .. }) => {}
                 Err(problem) => return Err(problem),
             }
@@ -353,12 +353,12 @@ impl Table {
                 continue;
             }
             last_dictionary = last_dictionary.max(id);
-            // Those that a crash took back are not in the table any more.
+            // A dictionary that a crash took back is not in the table any more.
             let codec = known.as_ref().and_then(|known| known.codecs.get(&id));
             let codec = codec.filter(|(version, _)| *version == stored.version).cloned();
+            // A dictionary may be unreadable. Bodies that were compressed with others can still be read.
             if let Some(codec) = codec {
                 codecs.insert(id, codec);
-            // Bodies that were compressed with others can be read.
             } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored)
                 && let Ok(codec) = Codec::new(1, Some(Dictionary::new(id, bytes)))
             {

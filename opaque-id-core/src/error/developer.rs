@@ -31,7 +31,10 @@ pub enum KeyError {
         resource: &'static str,
     },
     /// The value has a type that the key is never stored as, such as text or a fraction.
-    #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}{}", remedy(found))]
+    #[error(
+        "invalid key for `{resource}`: expected {expected}, found a value of type {found}{}",
+        remedy(found)
+    )]
     #[non_exhaustive]
     ColumnType {
         /// The resource's prefix.
@@ -62,8 +65,6 @@ pub enum KeyError {
     },
 }
 
-/// For adapters.
-#[doc(hidden)]
 /// MySQL and MariaDB compute a decimal from a signed and an unsigned integer.
 fn remedy(found: &str) -> &'static str {
     match found {
@@ -72,6 +73,8 @@ fn remedy(found: &str) -> &'static str {
     }
 }
 
+/// For adapters.
+#[doc(hidden)]
 impl KeyError {
     #[cold]
     #[must_use]
