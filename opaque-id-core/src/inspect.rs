@@ -136,7 +136,7 @@ fn find(text: &str) -> Option<String> {
     let mut found = words.chain(hyphenated).filter_map(well_formed);
     // A mail program breaks lines.
     let joined = || {
-        let (_, body) = trimmed.split_once('_').filter(|(it, _)| is_prefix(it))?;
+        let (_, body) = trimmed.rsplit_once('_').filter(|(it, _)| is_prefix(it))?;
         let _ = body.split_once(char::is_whitespace)?;
         let joined: String = trimmed.split_whitespace().collect();
         parse(&joined).is_well_formed().then_some(joined)
@@ -145,7 +145,10 @@ fn find(text: &str) -> Option<String> {
         let (prefix, body) = trimmed.rsplit_once('-')?;
         well_formed(&format!("{prefix}_{body}"))
     };
-    let Some(first) = joined().or_else(|| found.next()) else { return underscored() };
+    if let Some(joined) = joined() {
+        return Some(joined);
+    }
+    let Some(first) = found.next() else { return underscored() };
     found.all(|other| other == first).then_some(first)
 }
 
