@@ -50,7 +50,7 @@ fn every_open_is_logged_without_its_key() {
     let opened = log.open(&[&good, other]);
     refuses(&opened, 1, "argument 2: ");
     assert_eq!(stdout(&opened), "987654321  integer  key id 0\n");
-    output(log.command(&[&good]).env("SUDO_USER", "grace"));
+    output(log.command(&[&format!("(External({good}))")]).env("SUDO_USER", "grace"));
     let mut by_variable = opaque_id(&entry(), &format!("open {OF} {good}"));
     output(by_variable.env("OPAQUE_ID_AUDIT_LOG", &log.file).env_remove("USER"));
 

@@ -403,6 +403,14 @@ fn open_prints_key_kind_key_id_and_time() {
         parse(&ok(&entry(), &format!("open --json {of} {id}"))),
         json!({"id": id, "key": KEY, "key_id": 0, "time": "2024-10-25T04:30:15.838Z", "verified": false}),
     );
+    // From a log of this library, and from a URL.
+    for copied in [format!("Some(External({id}))"), format!("/users/{id}?page=2")] {
+        assert_eq!(
+            parse(&ok(&entry(), &format!("open --json {of} {copied}")))["id"],
+            json!(id),
+            "{copied}"
+        );
+    }
 }
 
 #[test]
