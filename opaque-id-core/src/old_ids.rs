@@ -22,7 +22,8 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 /// ULIDs, TypeIDs, or texts of any other form.
 ///
 /// It accepts an old id only
-/// - in its canonical text, so that each row has one old id: `42`, but not `042` or `+42`;
+/// - in the spellings that APIs usually accept: UUIDs as [`Uuid::parse_str`], integers as [`i64`'s `FromStr`](i64#impl-FromStr-for-i64), ULIDs in
+///   either case. TypeIDs, and texts of other [forms](OldIdsBuilder::form), have one spelling;
 /// - before the date; afterwards old ids are refused;
 /// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so without this bound
 ///   anyone could ask for all numbers, and learn the new ids of all rows, of future ones as well. Anyone can
@@ -52,7 +53,7 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 ///
 /// let new = keyring.seal(Internal::<Order>::from_key(42)?).to_string();
 /// assert_eq!(orders.open("42", &keyring)?.id, orders.open(&new, &keyring)?.id);
-/// assert!(orders.open("042", &keyring).is_err());
+/// assert!(orders.open("4 2", &keyring).is_err());
 /// assert!(orders.open("6000", &keyring).is_ok()); // 5012, rounded up
 /// assert!(matches!(orders.open("6001", &keyring), Err(IdError::NeverShown { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -104,7 +105,6 @@ type Write<R> = Box<dyn Fn(R) -> String + Send + Sync>;
 
 struct OldForm<R> {
     name: &'static str,
-    /// Reads a canonical text.
     read: Read<R>,
     /// `None` if a tag shows that a text is an old id, and so no new one.
     write: Option<Write<R>>,
@@ -367,18 +367,19 @@ impl<T: SealedResource> OldIdsBuilder<T> {
 }
 
 impl<T: SealedResource<Key: Key<Repr = Uuid>>> OldIdsBuilder<T> {
-    /// Accepts UUIDs with hyphens in lower case.
+    /// Accepts UUIDs: with hyphens or without, in either case, in braces, and as a URN.
     pub fn uuids(self) -> Self {
-        let read = |text: &str| MappedUuid::parse("", text).ok();
+        let read = |text: &str, _: &Keyring| Uuid::try_parse(text).ok();
         let write = |uuid| MappedUuid::write("", uuid, &mut TextBuffer::new()).to_owned();
-        self.form("uuid", read, write)
+        self.add("uuid", Box::new(read), Some(Box::new(write)))
     }
 
-    /// Accepts ULIDs in upper case.
+    /// Accepts ULIDs in either case.
     pub fn ulids(self) -> Self {
-        let read = |text: &str| text.parse().ok().map(Ulid::into_repr);
+        let read =
+            |text: &str, _: &Keyring| text.to_ascii_uppercase().parse().ok().map(Ulid::into_repr);
         let write = |uuid| Ulid::from(uuid).to_string();
-        self.form("ulid", read, write)
+        self.add("ulid", Box::new(read), Some(Box::new(write)))
     }
 
     /// Accepts TypeIDs with this prefix.
@@ -397,11 +398,11 @@ where
     T: SealedResource,
     ReprOf<T>: Into<i64>,
 {
-    /// Accepts integers in decimal digits, without leading zeros.
+    /// Accepts integers in decimal digits, with a sign and leading zeros or without.
     pub fn integers(self) -> Self {
-        let read = |text: &str| text.parse().ok().and_then(Repr::from_integer);
+        let read = |text: &str, _: &Keyring| text.parse().ok().and_then(Repr::from_integer);
         let write = |key: ReprOf<T>| Into::<i64>::into(key).to_string();
-        self.form("integer", read, write)
+        self.add("integer", Box::new(read), Some(Box::new(write)))
     }
 }
 
