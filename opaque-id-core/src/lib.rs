@@ -65,11 +65,16 @@ pub mod guide {
     pub mod operations {}
 
     #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
-    #[doc = "[a sweep]: crate::guide::operations#erasure"]
+    #[doc = "[a sweep]: crate::guide::operations#erasure\n[once]: crate::manual#grants\n[clippy.toml]: crate::guide::clippy"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/security.md")]
     pub mod security {}
+
+    /// A `clippy.toml` that reports calls which [`security`] lists.
+    ///
+    #[doc = concat!("```toml\n", include_str!("guide/clippy.toml"), "```")]
+    pub mod clippy {}
 
     #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security\n"]
     #[doc = include_str!("guide/cryptography.md")]

@@ -42,7 +42,7 @@ pub use opaque_id_derive::{
     DieselView as View,
 };
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, Retry};
+pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
 /// For opaque-id-packs.
 #[doc(hidden)]
 pub use run::run;

@@ -40,7 +40,7 @@ pub use opaque_id_derive::{
     SeaOrmView as View,
 };
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, Retry};
+pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
 /// For opaque-id-packs.
 #[doc(hidden)]
 pub use run::run;

@@ -6,6 +6,7 @@ pub mod call;
 pub mod dialect;
 mod engine;
 pub mod mapping;
+mod page_sql;
 pub mod sequence;
 #[doc(hidden)]
 pub mod statement;
@@ -13,6 +14,7 @@ pub mod statement;
 pub use self::dialect::{Dialect, Retry};
 pub use self::engine::Engine;
 pub use self::mapping::MappingError;
+pub use self::page_sql::{PageSql, SqlPart};
 pub use self::sequence::SequenceError;
 
 /// For the macros.

@@ -39,7 +39,7 @@ pub use opaque_id_derive::{
     SqlxAnyId as AnyId, SqlxIntoModel as IntoModel, SqlxOpaqueId as OpaqueId, SqlxView as View,
 };
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, Retry};
+pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub use run::retry;
 /// For opaque-id-packs, and for `opaque-id packs`.

@@ -171,17 +171,6 @@ diesel::table! {
 diesel::table! {
     use diesel::sql_types::*;
     use opaque_id_diesel::Id;
-    use crate::rows::Team;
-
-    people (id) {
-        id -> Id<Team>,
-        nickname -> Nullable<Text>,
-    }
-}
-
-diesel::table! {
-    use diesel::sql_types::*;
-    use opaque_id_diesel::Id;
     use crate::rows::{Number, Team};
 
     numbers (id) {

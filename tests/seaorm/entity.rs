@@ -94,6 +94,7 @@ pub(crate) mod person {
         #[sea_orm(primary_key)]
         pub id: Internal<team::Model>,
         pub nickname: Option<String>,
+        pub score: Option<i32>,
     }
 
     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]

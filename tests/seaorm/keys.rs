@@ -4,17 +4,15 @@ use std::convert::identity;
 
 use opaque_id_core::page::PageRequest;
 use opaque_id_core::{IdRange, Position};
-use opaque_id_seaorm::Sequence;
+use opaque_id_seaorm::{PageSql, Sequence, SqlPart};
 use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
-#[cfg(not(feature = "older"))]
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::{QueryOrder, QuerySelect, QueryTrait};
+use sea_orm::{QueryOrder, QuerySelect};
 
-use crate::entity::{Order, legacy, person, user};
+use crate::entity::{Order, legacy, person, team, user};
 use crate::shop::SeaOrmShop;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
+use opaque_id_tests::conformance::keys::{KeyShop, Person, Sorted};
 use opaque_id_tests::conformance::shop::{IdOf, UserOf};
 use opaque_id_tests::sequence_calls;
 
@@ -59,26 +57,22 @@ impl KeyShop for SeaOrmShop {
 
     async fn people_of_page(
         &self,
-        page: &PageRequest<Nickname<Self>>,
+        page: PageSql<'_, Sorted, IdOf<team::Model>>,
+        limit: u32,
     ) -> Result<Vec<Person<Self>>> {
-        use person::Column::{Id, Nickname};
-
-        let order = order(page.is_descending());
-        let beyond = page.position().map(|(name, id)| match (name, page.is_descending()) {
-            (Some(name), false) => {
-                Nickname.gt(name).or(Nickname.eq(name).and(Id.gt(*id))).or(Nickname.is_null())
-            }
-            (None, false) => Nickname.is_null().and(Id.gt(*id)),
-            (Some(name), true) => Nickname.lt(name).or(Nickname.eq(name).and(Id.lt(*id))),
-            (None, true) => Nickname.is_not_null().or(Id.lt(*id)),
+        let values = page.condition().into_iter().filter_map(|part| match part {
+            SqlPart::Sql(_) => None,
+            SqlPart::Value("nickname", (nickname, ..)) => Some(Value::from(nickname.clone())),
+            SqlPart::Value("score", (_, score, _)) => Some((*score).into()),
+            SqlPart::Value(_, (.., seen)) => Some(seen.clone().into()),
+            SqlPart::Key(id) => Some((*id).into()),
         });
-        let people = person::Entity::find()
-            .apply_if(beyond, QueryFilter::filter)
-            .order_by(Nickname.is_null(), order.clone())
-            .order_by(Nickname, order.clone())
-            .order_by(Id, order)
-            .limit(u64::from(page.fetch()));
-        let people = people.all(&self.connection).await?;
-        Ok(people.into_iter().map(|person| (person.id, person.nickname)).collect())
+        let condition = Expr::cust_with_values(page.condition_from(1), values.collect::<Vec<_>>());
+        let mut people = person::Entity::find().filter(condition).limit(u64::from(limit));
+        for (term, descends) in page.order() {
+            people = people.order_by(Expr::cust(term), order(descends));
+        }
+        let people = people.expr_as(Expr::cust("CAST(seen AS CHAR(19))"), "seen_text");
+        Ok(people.into_tuple().all(&self.connection).await?)
     }
 }

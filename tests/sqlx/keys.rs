@@ -5,12 +5,12 @@ use std::convert::identity;
 use opaque_id_core::page::PageRequest;
 use opaque_id_core::{IdRange, Position};
 use opaque_id_sql::Dialect;
-use opaque_id_sqlx::{Internal, Sequence};
+use opaque_id_sqlx::{Internal, PageSql, Sequence, SqlPart};
 use sqlx::QueryBuilder;
 
-use crate::shop::{Legacy, Order, SqlxShop, User};
+use crate::shop::{Legacy, Order, SqlxShop, Team, User};
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
+use opaque_id_tests::conformance::keys::{KeyShop, Person, SELECT_PEOPLE, Sorted};
 use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::sequence_calls;
 
@@ -56,21 +56,21 @@ macro_rules! key_shop {
 
             async fn people_of_page(
                 &self,
-                page: &PageRequest<Nickname<Self>>,
+                page: PageSql<'_, Sorted, Internal<Team>>,
+                limit: u32,
             ) -> Result<Vec<Person<Self>>> {
-                let (beyond, order) = if page.is_descending() { ("<", "DESC") } else { (">", "ASC") };
-                let mut select = QueryBuilder::<$database>::new("SELECT id, nickname FROM people");
-                if let Some((nickname, id)) = page.position() {
-                    let columns = "(nickname IS NULL, COALESCE(nickname, ''), id)";
-                    select.push(format_args!(" WHERE {columns} {beyond} ("));
-                    select.push_bind(nickname.is_none()).push(", ");
-                    select.push_bind(nickname.clone().unwrap_or_default()).push(", ");
-                    select.push_bind(*id).push(")");
+                let mut select = QueryBuilder::<$database>::new(SELECT_PEOPLE);
+                for part in page.condition() {
+                    match part {
+                        SqlPart::Sql(sql) => select.push(sql),
+                        SqlPart::Value("nickname", (nickname, ..)) => select.push_bind(nickname.clone()),
+                        SqlPart::Value("score", (_, score, _)) => select.push_bind(*score),
+                        SqlPart::Value(_, (.., seen)) => select.push_bind(seen.clone()),
+                        SqlPart::Key(id) => select.push_bind(*id),
+                    };
                 }
-                select.push(format_args!(
-                    " ORDER BY nickname IS NULL {order}, COALESCE(nickname, '') {order}, id {order} LIMIT "
-                ));
-                select.push_bind(i64::from(page.fetch()));
+                select.push(" ORDER BY ").push(page.order_by());
+                select.push(" LIMIT ").push_bind(i64::from(limit));
                 Ok(select.build_query_as().fetch_all(&self.pool).await?)
             }
         }

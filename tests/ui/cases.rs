@@ -70,24 +70,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 /// other files is left out, as it changes with them.
 fn report(folder: &Path, case: &Path) -> String {
     const ARGS: &[&str] = rustc_args!();
-    let mut rustc = Command::new(ARGS[0]);
-    for (flag, value) in ARGS.iter().zip(&ARGS[1..]) {
-        if matches!(*flag, "--extern" | "-L") {
-            rustc.args([flag, value]);
-        }
-    }
     let case = case.strip_prefix(folder).expect("a case of the folder");
-    rustc
-        .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--error-format=json"])
-        .args(["--out-dir", env!("CARGO_TARGET_TMPDIR")])
-        .arg(case)
-        .current_dir(folder);
-    let output = rustc.output().expect("the compiler runs");
     let mut report = String::new();
-    for line in String::from_utf8_lossy(&output.stderr).lines() {
-        let Ok(diagnostic) = serde_json::from_str::<Diagnostic>(line) else {
-            panic!("{}: {line}", case.display());
-        };
+    for diagnostic in diagnostics(Command::new(ARGS[0]).arg(case).current_dir(folder), |_| true) {
         if diagnostic.level == DiagnosticLevel::Error && !diagnostic.spans.is_empty() {
             if !report.is_empty() {
                 report.push('\n');
@@ -96,6 +81,23 @@ fn report(folder: &Path, case: &Path) -> String {
         }
     }
     report
+}
+
+/// Runs a compiler with those of the crates that `uses` says yes to.
+pub(crate) fn diagnostics(compiler: &mut Command, uses: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
+    const ARGS: &[&str] = rustc_args!();
+    for (flag, value) in ARGS.iter().zip(&ARGS[1..]) {
+        if *flag == "-L" || *flag == "--extern" && uses(value) {
+            compiler.args([flag, value]);
+        }
+    }
+    compiler
+        .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--error-format=json"])
+        .args(["--out-dir", env!("CARGO_TARGET_TMPDIR")]);
+    let output = compiler.output().expect("the compiler runs");
+    let lines = String::from_utf8_lossy(&output.stderr);
+    let parsed = lines.lines().map(|line| serde_json::from_str(line).map_err(|_| line.to_owned()));
+    parsed.collect::<Result<_, _>>().expect("lines of JSON")
 }
 
 /// In the way of the compiler.

@@ -1,6 +1,7 @@
 //! What must not compile: where the message is ours, its text (`cases`), otherwise as a fact of types.
 
 mod cases;
+mod clippy;
 
 use std::any::TypeId;
 use std::collections::HashSet;

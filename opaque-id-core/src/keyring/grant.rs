@@ -11,8 +11,8 @@ impl Keyring {
     /// Returns a text that stands for an id for one purpose, until a time: for a link in a mail, such as one to unsubscribe, to
     /// confirm an address or to download a file without signing in.
     ///
-    /// Everyone who has the text can use it, as often as they like, until its time is over. For a grant that works once, let what
-    /// it does be the same twice, or change something that the row remembers. The text is the prefix, `_grant_`, and 85 characters; it
+    /// Everyone who has the text can use it, as often as they like, until its time is over. For a grant that works once,
+    /// [put a state into the purpose](crate::manual#grants) that its use changes. The text is the prefix, `_grant_`, and 85 characters; it
     /// carries a tag of 128 bits, whatever the resource's form. The time is in whole seconds, rounded down.
     ///
     /// A grant is bound to the resource's domain and to its purpose, as an id is bound to its domain. So links remain valid when a

@@ -19,8 +19,12 @@ use crate::token::{MAX_CHARS, Purpose};
 /// up the values, and a position of one list is refused by another: it is bound to the list's name, to the filter and to
 /// the resource. It ends with the secret that sealed it, as a cursor does. It is what AIP-158 calls a page token.
 ///
-/// The key comes last, so that rows with equal values have an order. `V` is what the query compares, so a column that can be
-/// NULL is two values: whether it is NULL, and the value or a default. The adapters' READMEs show the SQL.
+/// The key comes last, so that rows with equal values have an order. A column that can be NULL is an `Option` in `V`. The adapters'
+/// `PageSql` writes the SQL.
+///
+/// Seal the values of rows that the database has returned, as [`PageRequest::finish`](super::PageRequest::finish) does. A row that was only
+/// inserted may have more digits of a time than its column stores: its position is then between the rows, so the next page repeats the row or
+/// leaves out its neighbors, unless the SQL rounds the value.
 ///
 /// ```
 /// use std::error::Error;

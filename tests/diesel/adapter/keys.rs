@@ -1,9 +1,11 @@
 //! Ranges of keys, and sequences.
 
+use diesel::sql_types::{Integer, Nullable, Text};
 use opaque_id_core::page::PageRequest;
 use opaque_id_core::{IdRange, Position};
+use opaque_id_diesel::{Id, PageSql, SqlPart};
 use opaque_id_sql::Dialect;
-use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
+use opaque_id_tests::conformance::keys::{KeyShop, Person, SELECT_PEOPLE, Sorted};
 use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::{Result, sequence_calls};
 
@@ -43,27 +45,38 @@ impl KeyShop for DieselShop {
 
     async fn people_of_page(
         &self,
-        page: &PageRequest<Nickname<Self>>,
+        page: PageSql<'_, Sorted, Internal<Team>>,
+        limit: u32,
     ) -> Result<Vec<Person<Self>>> {
-        use people::{id, nickname};
-
-        let mut people = people::table.limit(page.fetch().into()).into_boxed();
-        if let Some((name, key)) = page.position() {
-            people = match (name, page.is_descending()) {
-                (Some(name), false) => people.filter(
-                    nickname.gt(name).or(nickname.eq(name).and(id.gt(key))).or(nickname.is_null()),
-                ),
-                (None, false) => people.filter(nickname.is_null().and(id.gt(key))),
-                (Some(name), true) => {
-                    people.filter(nickname.lt(name).or(nickname.eq(name).and(id.lt(key))))
+        let (condition, order) = (page.condition_from(1), page.order_by());
+        let text = format!("{SELECT_PEOPLE}{condition} ORDER BY {order} LIMIT {limit}");
+        let mut people = diesel::sql_query(text).into_boxed();
+        for part in page.condition() {
+            people = match part {
+                SqlPart::Sql(_) => people,
+                SqlPart::Value("nickname", (nickname, ..)) => {
+                    people.bind::<Nullable<Text>, _>(nickname)
                 }
-                (None, true) => people.filter(nickname.is_not_null().or(id.lt(key))),
+                SqlPart::Value("score", (_, score, _)) => {
+                    people.bind::<Nullable<Integer>, _>(score)
+                }
+                SqlPart::Value(_, (.., seen)) => people.bind::<Text, _>(seen),
+                SqlPart::Key(id) => people.bind::<Id<Team>, _>(id),
             };
         }
-        let people = match page.is_descending() {
-            true => people.order((nickname.is_null().desc(), nickname.desc(), id.desc())),
-            false => people.order((nickname.is_null(), nickname, id)),
-        };
-        Ok(run!(self.load(people))?)
+        let people = run!(self.load::<PersonRow>(people))?.into_iter();
+        Ok(people.map(|row| (row.id, row.nickname, row.score, row.seen_text)).collect())
     }
+}
+
+#[derive(diesel::QueryableByName)]
+struct PersonRow {
+    #[diesel(sql_type = Id<Team>)]
+    id: Internal<Team>,
+    #[diesel(sql_type = Nullable<Text>)]
+    nickname: Option<String>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    score: Option<i32>,
+    #[diesel(sql_type = Text)]
+    seen_text: String,
 }

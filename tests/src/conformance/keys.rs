@@ -10,7 +10,7 @@ use opaque_id_core::layout::{Shards, Uuid6};
 use opaque_id_core::page::{Listing, PageRequest, Start};
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId, Position};
-use opaque_id_sql::Dialect;
+use opaque_id_sql::{Dialect, PageSql};
 
 use crate::conformance::cases::{error, on_threads};
 use crate::conformance::mapping::dialect;
@@ -55,15 +55,21 @@ pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
         &self,
         page: &PageRequest<Position<IdOf<Self::User>>>,
     ) -> Result<Vec<UserOf<Self>>>;
-    /// By nickname, those without one last.
-    async fn people_of_page(&self, page: &PageRequest<Nickname<Self>>)
-    -> Result<Vec<Person<Self>>>;
+    /// The columns `id`, `nickname`, `score` and `seen` as text, by the condition and the order.
+    async fn people_of_page(
+        &self,
+        page: PageSql<'_, Sorted, IdOf<Self::Team>>,
+        limit: u32,
+    ) -> Result<Vec<Person<Self>>>;
 }
 
+/// A nickname, a score and a time.
+pub type Sorted = (Option<String>, Option<i32>, String);
 /// A row of `people`.
-pub type Person<S> = (IdOf<<S as Shop>::Team>, Option<String>);
-/// The position of one.
-pub type Nickname<S> = (Option<String>, IdOf<<S as Shop>::Team>);
+pub type Person<S> = (IdOf<<S as Shop>::Team>, Option<String>, Option<i32>, String);
+
+pub const SELECT_PEOPLE: &str =
+    "SELECT id, nickname, score, CAST(seen AS CHAR(19)) AS seen_text FROM people WHERE ";
 
 /// Writes what is the same in every adapter; the expression is what a sequence's calls take, and the path makes a future of what they return.
 #[macro_export]
@@ -99,7 +105,8 @@ pub fn all<S: KeyShop>() -> Cases {
         range_of_time_of_other_uuids
         pages_by_cursors
         pages_forth_and_back
-        pages_by_another_column
+        pages_by_other_columns
+        names_of_columns_are_quoted
         sequences_in_blocks
         sixteen_tasks_take_sequence_numbers
     }
@@ -222,33 +229,86 @@ async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
     forth_and_back(users, query, seal, |cursor| Ok(keyring.open_cursor(cursor)?)).await
 }
 
-/// Names that are equal, the empty name, and no name.
-async fn pages_by_another_column<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
-    let text = match database.kind {
-        Kind::Postgres | Kind::Sqlite => "TEXT",
-        Kind::Mysql | Kind::Mariadb => "VARCHAR(20)",
+/// Equal names, the empty name and no name, scores, and times of whole seconds, in lists of all kinds. And a row that was inserted and not
+/// read back is neither repeated nor passed over, though its position has more digits than its column.
+async fn pages_by_other_columns<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
+    let (text, seen) = match database.kind {
+        Kind::Postgres => ("TEXT", "timestamp(0)"),
+        Kind::Mysql | Kind::Mariadb => ("VARCHAR(20)", "DATETIME(0)"),
+        Kind::Sqlite => ("TEXT", "TEXT"),
     };
     database.execute(&format!(
-        "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, nickname {text})"
+        "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, nickname {text}, score INT, seen {seen} NOT NULL)"
     ))?;
-    let names = [
-        "''", "''", "'ada'", "'ada'", "'ada'", "'ada'", "'ada'", "'ada'", "'zoe'", "'zoe'", "NULL",
-        "NULL", "NULL",
-    ];
     let mut people = Vec::new();
-    for (key, name) in (-3..).zip(names) {
-        // In another order than that of the names.
-        let key = key * 7 % 13;
-        database.execute(&format!("INSERT INTO people VALUES ({key}, {name})"))?;
-        let name = (name != "NULL").then(|| name.trim_matches('\'').to_owned());
-        people.push((from_key(key)?, name));
+    for n in 0..13_u8 {
+        let (key, time) = (i64::from(n * 7 % 13) - 3, format!("2026-01-01 12:00:0{}", n / 9));
+        let name = [None, Some("ada"), Some("")][usize::from(n % 3)];
+        let score = (n % 2 == 0).then_some(i32::from(n % 4));
+        let [name_sql, score_sql] =
+            [name.map(|it| format!("'{it}'")), score.map(|it| it.to_string())]
+                .map(|it| it.unwrap_or("NULL".to_owned()));
+        database.execute(&format!(
+            "INSERT INTO people VALUES ({key}, {name_sql}, {score_sql}, '{time}')"
+        ))?;
+        people.push((from_key(key)?, name.map(str::to_owned), score, time));
     }
-    people.sort_by_key(|(id, name)| (name.is_none(), name.clone(), *id));
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    let listing = Listing::new("people by nickname", &())?;
-    let query = async |page: &_| shop.people_of_page(page).await;
-    let seal = |(id, name): &Person<S>| Ok(listing.seal(&keyring, name, *id)?);
-    forth_and_back(people, query, seal, |position| Ok(listing.open(&keyring, &position)?)).await
+    let listing = Listing::new("people", &())?;
+    for (nulls_first, reversed, by_time) in
+        [(false, true, false), (true, false, false), (true, true, false), (false, false, true)]
+    {
+        let query = async |page: &PageRequest<(Sorted, IdOf<S::Team>)>| {
+            let mut sql = PageSql::new(dialect(database.kind), "people.id", page);
+            if !by_time {
+                let is_null = |(name, ..): &Sorted| name.is_none();
+                let by_name = if nulls_first { PageSql::nulls_first } else { PageSql::nulls_last };
+                sql = by_name(sql, "nickname", is_null);
+                sql = sql.nulls_first("score", |(_, score, _)| score.is_none());
+                sql = if reversed { sql.reversed() } else { sql };
+            }
+            shop.people_of_page(sql.column("people.seen").stored_as(seen), page.fetch()).await
+        };
+        people.sort_by_key(|(id, name, score, seen): &Person<S>| {
+            let name = (name.is_none() != nulls_first, name.clone());
+            let score = score.map(|score| if reversed { -score } else { score });
+            ((!by_time).then_some((name, score)), seen.clone(), *id)
+        });
+        let seal = |(id, name, score, seen): &Person<S>| {
+            Ok(listing.seal(&keyring, &(name.clone(), *score, seen.clone()), *id)?)
+        };
+        let open = |position: String| Ok(listing.open(&keyring, &position)?);
+        forth_and_back(people.clone(), &query, seal, open).await?;
+
+        let inserted = (None, None, "2026-02-02 12:00:00.7".to_owned());
+        for key in 20..23 {
+            let seen = &inserted.2;
+            database
+                .execute(&format!("INSERT INTO people VALUES ({key}, NULL, NULL, '{seen}')"))?;
+        }
+        let start = Start::After((inserted, from_key(21)?));
+        let next = query(&PageRequest::ascending(1, start.clone())).await?;
+        let previous = query(&PageRequest::descending(1, start)).await?;
+        assert_eq!([next[0].0, previous[0].0], [from_key(22)?, from_key(20)?]);
+        database.execute("DELETE FROM people WHERE id >= 20")?;
+    }
+    Ok(Passed)
+}
+
+async fn names_of_columns_are_quoted<S: KeyShop>(_: &S, database: &Database) -> Verdict {
+    let quoted = if database.kind == Kind::Postgres { r#""or""d`--""# } else { r#"`or"d``--`"# };
+    database.execute(&format!("CREATE TABLE odd (id INT, {quoted} INT)"))?;
+    let request = PageRequest::ascending(5, Start::After((7, 7)));
+    let select = |name| {
+        let sql = PageSql::new(dialect(database.kind), "id", &request).nulls_last(name, |_| false);
+        let condition = sql.condition_from(1).replace('$', "").replace('?', "1");
+        database
+            .execute(&format!("SELECT id FROM odd WHERE {condition} ORDER BY {}", sql.order_by()))
+    };
+    select("odd.or\"d`--")?;
+    // SQLite would take a name in `"` for a text.
+    assert!(select("missing").is_err());
+    Ok(Passed)
 }
 
 /// From the first page to the last by `next`, and from there to the first by `previous`, in both orders.

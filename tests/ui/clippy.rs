@@ -1,0 +1,35 @@
+//! `docs/clippy.toml` names calls that exist, and clippy finds each of them.
+
+use std::path::Path;
+use std::process::Command;
+use std::{collections::BTreeSet, fs};
+
+use crate::cases::diagnostics;
+
+const TESTS: &str = env!("CARGO_MANIFEST_DIR");
+
+fn messages(source: &str, uses: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut clippy = Command::new("clippy-driver");
+    clippy.arg(source).current_dir(TESTS).env("CLIPPY_CONF_DIR", "../docs");
+    let found = diagnostics(&mut clippy, uses).into_iter().map(|it| it.message);
+    found.filter(|it| !it.ends_with("warnings emitted")).collect()
+}
+
+#[test]
+fn clippy_finds_each_call_of_its_file_and_misses_none_of_other_adapters() {
+    let file = fs::read_to_string(Path::new(TESTS).join("../docs/clippy.toml")).expect("the file");
+    let paths = file.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let expected = paths.map(|path| format!("use of a disallowed method `{path}`")).collect();
+    assert_eq!(messages("ui/leaks.rs", |_| true), expected);
+
+    for names in [
+        ["opaque_id_sqlx", "sqlx"],
+        ["opaque_id_diesel", "diesel"],
+        ["opaque_id_seaorm", "sea_orm"],
+    ] {
+        let source = format!("{}/{}_alone.rs", env!("CARGO_TARGET_TMPDIR"), names[0]);
+        fs::write(&source, format!("pub use {{{}}};", names.join(","))).expect("a source");
+        let uses = |it: &str| names.contains(&it.split('=').next().unwrap_or_default());
+        assert_eq!(messages(&source, uses), BTreeSet::new());
+    }
+}
