@@ -222,7 +222,7 @@ macro_rules! from_internal_id {
 macro_rules! into_internal_id {
     ($name:ident: $([$($param:ident)?] $from:ty),*) => {$(
         /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`, and in an adapter to the core's internal id
-        /// and to [newtypes]($crate::guide::newtypes). Otherwise the compiler's error says how a raw key becomes an
+        /// and to newtypes. Otherwise the compiler's error says how a raw key becomes an
         /// internal id.
         impl<T: $crate::resource::OpaqueId, $($param)?> ::core::convert::From<$from> for $name<T>
         where

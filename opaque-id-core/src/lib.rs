@@ -86,6 +86,12 @@ pub mod guide {
     #[doc = include_str!("guide/format.md")]
     pub mod format {}
 
+    #[doc = include_str!("guide/newtypes.md")]
+    pub mod newtypes {}
+
+    #[doc = include_str!("guide/testing.md")]
+    pub mod testing {}
+
     #[doc = "[schema of an id]: crate::manual#schemas\n"]
     #[doc = include_str!("guide/typescript.md")]
     pub mod typescript {}

@@ -101,7 +101,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
-    note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value",
+    note = "an internal id is an `Internal<_>` of this crate or of an adapter, by value, or a newtype of one: `#[derive(IdNewtype)] struct UserId(Internal<User>);`",
     note = "seal what is in an `Option` or a list by `ids.map(|id| keyring.seal(id))`"
 )]
 pub trait InternalId:

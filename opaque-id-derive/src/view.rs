@@ -143,7 +143,10 @@ impl Filled {
                         all.sources.push(quote!(#from: #field_value));
                         fill(ty.span(), krate, ty, &field_value, is_into)
                     }
-                    None => fill(ty.span(), krate, ty, &quote!(model.#from), is_into),
+                    None => {
+                        let from = quote_spanned!(ty.span()=> model.#from);
+                        fill(ty.span(), krate, ty, &from, is_into)
+                    }
                 };
                 all.rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
             }
