@@ -93,7 +93,7 @@ where
     I::Resource: SealedResource<Form: PrefixedForm>,
 {
     if let Some(number) = number {
-        return Ok(stand_in::<I::Resource>(number));
+        return Ok(stand_in::<I::Resource>(number).convert());
     }
     let id: External<I::Resource> = text.parse()?;
     Ok(keyring.open(id)?.convert())

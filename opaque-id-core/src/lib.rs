@@ -112,7 +112,8 @@ macro_rules! __newtype {
 pub use opaque_id_derive::fill_part as __fill_part;
 #[cfg(feature = "derive")]
 pub use opaque_id_derive::{
-    CoreAnyId as AnyId, CoreIdNewtype as IdNewtype, CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
+    CoreAnyId as AnyId, CoreIdNewtype as IdNewtype, CoreIntoModel as IntoModel,
+    CoreOpaqueId as OpaqueId, CoreView as View,
 };
 
 pub use self::any_id::AnyId;

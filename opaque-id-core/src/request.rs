@@ -159,9 +159,10 @@ impl<R: IntoModel<M>, M> IntoModel<Option<M>> for Option<R> {
 
 impl<R: IntoModel<M>, M> IntoModel<Vec<M>> for Vec<R> {
     fn into_model(self, keyring: &Keyring) -> Result<Vec<M>, RequestError> {
-        let models = self.into_iter().enumerate().map(|(index, request)| {
-            request.into_model(keyring).map_err(|error| error.at(index))
-        });
+        let models = self
+            .into_iter()
+            .enumerate()
+            .map(|(index, request)| request.into_model(keyring).map_err(|error| error.at(index)));
         models.collect()
     }
 }

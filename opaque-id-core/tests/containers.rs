@@ -113,7 +113,10 @@ fn an_error_says_where_in_a_container_it_is() {
     // A set has no order, and the key of a map no place of its own.
     assert_eq!(pointer(&|view| view.set = [strange].into()), "/set");
     assert_eq!(pointer(&|view| view.scores = [(strange, 0.)].into()), "/scores");
-    assert_eq!(pointer(&|view| view.members = [("b".into(), vec![(strange, true)])].into()), "/members/0/0");
+    assert_eq!(
+        pointer(&|view| view.members = [("b".into(), vec![(strange, true)])].into()),
+        "/members/0/0"
+    );
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -137,7 +140,8 @@ fn trusted_accepts_containers_in_each_other() -> Result<(), Box<dyn std::error::
         sets: ([user(5)].into(), [user(6)].into(), user(7).into()),
     };
     let text = serde_json::to_string(&job)?;
-    let expected = r#"{"optional":[1],"teams":{"2":[[3,"x"]]},"array":[4,null],"sets":[[5],[6],7]}"#;
+    let expected =
+        r#"{"optional":[1],"teams":{"2":[[3,"x"]]},"array":[4,null],"sets":[[5],[6],7]}"#;
     assert_eq!(text, expected);
     assert_eq!(serde_json::from_str::<Job>(&text)?, job);
     assert_eq!(postcard::from_bytes::<Job>(&postcard::to_stdvec(&job)?)?, job);

@@ -31,7 +31,10 @@ fn refused<T: OpaqueId>(text: &str) {
     let error = text.parse::<External<T>>().err().expect("no API accepts it");
     assert!(matches!(error, IdError::Malformed { .. }), "{error:?}");
     let says = "it is an id of a log, which no API accepts; open it by `opaque-id open`";
-    let with_source = format!("{error} {}", std::error::Error::source(&error).map_or(String::new(), ToString::to_string));
+    let with_source = format!(
+        "{error} {}",
+        std::error::Error::source(&error).map_or(String::new(), ToString::to_string)
+    );
     assert!(with_source.contains(says), "{with_source}");
 }
 
@@ -43,7 +46,8 @@ fn check<T: OpaqueId>(keyring: &Keyring, id: Internal<T>, key: AnyKey, kind: Key
     refused::<T>(text);
     refused::<User>(text);
     let of_logs = keyring.for_audience("logs");
-    let resource = RuntimeResource::new(&of_logs, T::PREFIX, T::DOMAIN, kind, FormKind::TEXT).expect("a resource");
+    let resource = RuntimeResource::new(&of_logs, T::PREFIX, T::DOMAIN, kind, FormKind::TEXT)
+        .expect("a resource");
     let opened = resource.open(&format!("{}_{body}", T::PREFIX)).expect("it was sealed for logs");
     assert_eq!(opened, (key, keyring.sealing_key_id()));
 }
@@ -80,7 +84,11 @@ fn ids_are_revealed_for_logs_alone() -> Result<(), Box<dyn std::error::Error>> {
     // While secrets are replaced, each thread shows what one of them sealed.
     let both = build(Keyring::builder().sealing(0, old.clone()).opening(1, new.clone()))?;
     let second = build(Keyring::builder().sealing(1, new.clone()).opening(0, old.clone()))?;
-    let texts = || [&first, &second].map(|keyring| keyring.for_audience("logs").seal(id).to_string().replace("part_", "part_log"));
+    let texts = || {
+        [&first, &second].map(|keyring| {
+            keyring.for_audience("logs").seal(id).to_string().replace("part_", "part_log")
+        })
+    };
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

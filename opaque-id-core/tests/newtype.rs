@@ -109,7 +109,9 @@ fn views_requests_and_jobs_have_newtypes() -> Result<(), Box<dyn std::error::Err
         frame: part(1),
         parts: vec![part(2), part(3)],
         spare: Some(part(4)),
-        owner: UserId(Internal::from_key(opaque_id_core::key::Uuid7::from_parts(1, 2, 3)).expect("any")),
+        owner: UserId(
+            Internal::from_key(opaque_id_core::key::Uuid7::from_parts(1, 2, 3)).expect("any"),
+        ),
         weights: HashMap::from([(part(2), 900)]),
     };
     let view: BikeView = keyring.view(bike());
@@ -174,4 +176,17 @@ fn the_derives_need_no_prelude() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(keyring.accept::<_, Event>(view)?, event(id()));
     }
     Ok(())
+}
+
+/// A table whose first rows have UUIDv4 and whose later ones have UUIDv7.
+#[test]
+fn uuids_of_several_versions_are_generated_as_version_7() {
+    #[derive(Debug, OpaqueId)]
+    #[opaque_id(prefix = "mixed", key = Uuid)]
+    struct Mixed;
+
+    let ids: Vec<Internal<Mixed>> = (0..1_000).map(|_| Internal::generate_v7()).collect();
+    assert!(ids.is_sorted_by(|a, b| a < b));
+    assert!(ids.iter().all(|id| id.expose_key().get_version_num() == 7));
+    assert_eq!(Internal::<Mixed>::random().expose_key().get_version_num(), 4);
 }

@@ -8,8 +8,8 @@ use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Member, Path,
-    PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Member,
+    Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
 };
 
 pub(crate) struct Options {
@@ -254,7 +254,8 @@ pub(crate) struct Shape<'i> {
 pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Shape<'i>>> {
     let at_name = |message| Err(Error::new(input.ident.span(), message));
     if let Some(lifetime) = input.generics.lifetimes().next() {
-        let message = format!("`{derive}` cannot be derived for types with lifetimes; implement it by hand");
+        let message =
+            format!("`{derive}` cannot be derived for types with lifetimes; implement it by hand");
         return Err(Error::new_spanned(lifetime, message));
     }
     match &input.data {
@@ -270,9 +271,7 @@ pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Sha
             .iter()
             .map(|variant| Shape { variant: Some(variant), fields: &variant.fields })
             .collect()),
-        Data::Union(_) => {
-            at_name(format!("`{derive}` can only be derived for structs and enums"))
-        }
+        Data::Union(_) => at_name(format!("`{derive}` can only be derived for structs and enums")),
     }
 }
 

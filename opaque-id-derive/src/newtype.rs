@@ -24,7 +24,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         })?
         .ty;
     if let Some(lifetime) = input.generics.lifetimes().next() {
-        return Err(Error::new_spanned(lifetime, "an internal id borrows nothing; leave the lifetime out"));
+        return Err(Error::new_spanned(
+            lifetime,
+            "an internal id borrows nothing; leave the lifetime out",
+        ));
     }
     let mut krate: Option<Path> = None;
     each_option(&input.attrs, "id_newtype", |option, meta| {

@@ -48,7 +48,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     for (number, shape) in shapes.iter().enumerate() {
         let other = shape.other("model")?;
         if other.is_some() && (has_rest || !given_names.is_empty()) {
-            let wanted = "a variant has all fields of the model's: `default` and `given` are for structs";
+            let wanted =
+                "a variant has all fields of the model's: `default` and `given` are for structs";
             return Err(Error::new(input.ident.span(), wanted));
         }
         let in_variant = as_serde_sees_it.as_ref().map_or(Vec::new(), |it| in_variant(it, number));
@@ -61,8 +62,9 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 "unknown option; the options of a request's field are `rename` and `with`",
             )?;
             let serde = named.next();
-            let shown = serde
-                .map_or(name.to_token_stream().to_string(), |it| it.name().deserialize_name().value.clone());
+            let shown = serde.map_or(name.to_token_stream().to_string(), |it| {
+                it.name().deserialize_name().value.clone()
+            });
             // A variant's only field without a name is the variant's content, and serde has a flattened field's own fields in its place.
             let is_in_place = matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
                 || serde.is_some_and(|it| it.flatten());
@@ -71,8 +73,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let at = field.ty.span();
             let opening = quote!(#krate::__private::Opening::of(&#field_value));
             let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
-            let opened =
-                quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
+            let opened = quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
             let opened = match with.as_ref().or(with_all.as_ref()) {
                 Some(with) => quote_spanned!(with.span()=> #with(#opened)),
                 None => opened,

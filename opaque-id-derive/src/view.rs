@@ -6,8 +6,8 @@ use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Member, Path, PathArguments,
-    Result, Type, bracketed, parenthesized,
+    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Member, Path,
+    PathArguments, Result, Type, bracketed, parenthesized,
 };
 
 use crate::attr::{
@@ -128,9 +128,8 @@ impl Filled {
             if is_given {
                 given.push((field_value, ty));
             } else if let Some(with) = with {
-                all.first.push(
-                    quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);),
-                );
+                all.first
+                    .push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
             } else if let Some(prefix) = prefix {
                 let part = part_path(ty)?;
                 all.rest.push(quote! {

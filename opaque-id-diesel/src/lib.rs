@@ -41,8 +41,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    DieselAnyId as AnyId, DieselIdNewtype as IdNewtype, DieselIntoModel as IntoModel, DieselOpaqueId as OpaqueId,
-    DieselView as View,
+    DieselAnyId as AnyId, DieselIdNewtype as IdNewtype, DieselIntoModel as IntoModel,
+    DieselOpaqueId as OpaqueId, DieselView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

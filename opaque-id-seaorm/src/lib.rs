@@ -39,8 +39,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    SeaOrmAnyId as AnyId, SeaOrmIdNewtype as IdNewtype, SeaOrmIntoModel as IntoModel, SeaOrmOpaqueId as OpaqueId,
-    SeaOrmView as View,
+    SeaOrmAnyId as AnyId, SeaOrmIdNewtype as IdNewtype, SeaOrmIntoModel as IntoModel,
+    SeaOrmOpaqueId as OpaqueId, SeaOrmView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

@@ -6,7 +6,8 @@ pub mod driver {
     pub use sea_orm::TryGetableArray;
     pub use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
     pub use sea_orm::{
-        ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, TryFromU64, TryGetError, TryGetable,
+        ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, TryFromU64, TryGetError,
+        TryGetable,
     };
 
     #[cfg(feature = "postgres")]

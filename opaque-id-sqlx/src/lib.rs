@@ -39,7 +39,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    SqlxAnyId as AnyId, SqlxIdNewtype as IdNewtype, SqlxIntoModel as IntoModel, SqlxOpaqueId as OpaqueId, SqlxView as View,
+    SqlxAnyId as AnyId, SqlxIdNewtype as IdNewtype, SqlxIntoModel as IntoModel,
+    SqlxOpaqueId as OpaqueId, SqlxView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

@@ -2,10 +2,10 @@
 
 /// What the macros name.
 pub mod driver {
-    #[cfg(feature = "postgres")]
-    pub use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
     pub use sqlx::encode::IsNull;
     pub use sqlx::error::BoxDynError;
+    #[cfg(feature = "postgres")]
+    pub use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
     pub use sqlx::{Database, Decode, Encode, Type};
 }
 

@@ -165,9 +165,12 @@ fn an_id_of_a_log_says_itself_that_it_is_one() {
     ] {
         let id = ok(&entries, &format!("seal {of} --audience logs -- {key}"));
         assert!(id.contains("_log"), "{id}");
-        for audience in ["", "--audience logs", "--audience partner"] {
-            let opened = ok(&entries, &format!("open {of} {audience} -- {id}"));
+        for audience in ["", " --audience logs", " --audience partner"] {
+            let opened = ok(&entries, &format!("open {of}{audience} -- {id}"));
             assert!(opened.starts_with(&format!("{key}  ")), "{opened}");
+        }
+        if of.contains("mapped") {
+            continue; // It has no subkeys.
         }
         let of_logs = ok(&entries, &format!("export-subkeys {of} --audience logs"));
         let folder = tempfile::tempdir().expect("a folder");
@@ -181,7 +184,11 @@ fn an_id_of_a_log_says_itself_that_it_is_one() {
     }
     let of = "--prefix user --key uuid7";
     let id = ok(&entries, &format!("seal {of} -- 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"));
-    refuses(&run(&entries, &format!("open {of} --audience logs -- {id}")), 1, "expected an id of a log");
+    refuses(
+        &run(&entries, &format!("open {of} --audience logs -- {id}")),
+        1,
+        "expected an id of a log",
+    );
 }
 
 #[test]

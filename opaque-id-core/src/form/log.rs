@@ -24,7 +24,6 @@ pub fn to_log(text: &str) -> String {
 pub fn from_log(text: &str) -> Option<String> {
     let (prefix, body) = text.rsplit_once('_')?;
     let body = body.strip_prefix(MARK)?;
-    let is_id =
-        is_prefix(prefix) && body.len() == TEXT_CHARS && body.bytes().all(base32::is_valid);
+    let is_id = is_prefix(prefix) && body.len() == TEXT_CHARS && body.bytes().all(base32::is_valid);
     is_id.then(|| format!("{prefix}_{body}"))
 }

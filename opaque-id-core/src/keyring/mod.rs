@@ -25,9 +25,9 @@ pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
 pub use self::command::UnwrapByCommand;
 #[doc(hidden)]
 pub use self::file::read_file;
-pub use self::logs::reveal_in_logs;
 #[doc(hidden)]
 pub use self::logs::debug_id;
+pub use self::logs::reveal_in_logs;
 use self::opened::{Count, Opened};
 pub use self::runtime::RuntimeResource;
 use self::secret::Secret;

@@ -72,7 +72,8 @@ async fn associations(database: &Database) -> Verdict {
 
 async fn newtypes(database: &Database) -> Verdict {
     let (shop, team, users) = open(database).await?;
-    let ada = Member { id: UserId(Internal::generate()), team_id: Some(team.into()), name: "Ada".into() };
+    let ada =
+        Member { id: UserId(Internal::generate()), team_id: Some(team.into()), name: "Ada".into() };
     run!(shop.execute(diesel::insert_into(users::table).values(&ada)))?;
     let of_team = users::table.filter(users::team_id.eq(TeamId::from(team)));
     let of_team = of_team.filter(users::id.eq_any([ada.id, users[1].id.into()]));
