@@ -23,10 +23,10 @@ pub(crate) fn cases() -> Cases {
             shop.create_tables(database).await?;
             case(&shop.connection).await
         };
+        newtypes
         what_no_type_closes
         active_models_save
         active_models_of_integers_save
-        newtypes
         relations
         relations_in_the_earlier_format
         cursor_backwards

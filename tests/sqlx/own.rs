@@ -54,19 +54,6 @@ macro_rules! own {
             }
 
             vec![
-                ("bind_by_reference_and_read_a_tuple", |database| {
-                    run(database, async |shop, users| {
-                        let row: (Internal<User>, String) = sqlx::query_as(concat!(
-                            "SELECT id, name FROM users WHERE id = ",
-                            $placeholder
-                        ))
-                        .bind(&users[1].id)
-                        .fetch_one(&shop.pool)
-                        .await?;
-                        assert_eq!(row, (users[1].id, "Grace".to_owned()));
-                        Ok(Passed)
-                    })
-                }),
                 ("newtypes", |database| {
                     run(database, async |shop, users| {
                         let select =
@@ -82,6 +69,19 @@ macro_rules! own {
                         let wrong = sqlx::query_scalar::<_, UserId>("SELECT 7");
                         let error = wrong.fetch_one(&shop.pool).await.expect_err("no UUID");
                         assert!(error.to_string().contains("invalid key for `user`"), "{error}");
+                        Ok(Passed)
+                    })
+                }),
+                ("bind_by_reference_and_read_a_tuple", |database| {
+                    run(database, async |shop, users| {
+                        let row: (Internal<User>, String) = sqlx::query_as(concat!(
+                            "SELECT id, name FROM users WHERE id = ",
+                            $placeholder
+                        ))
+                        .bind(&users[1].id)
+                        .fetch_one(&shop.pool)
+                        .await?;
+                        assert_eq!(row, (users[1].id, "Grace".to_owned()));
                         Ok(Passed)
                     })
                 }),

@@ -27,8 +27,8 @@ pub(crate) fn cases() -> Cases {
         };
     }
     cases! {
-        associations
         newtypes
+        associations
         plain_columns
         plain_integer_columns
         greatest_key
