@@ -128,7 +128,9 @@ struct Job {
     #[serde(with = "trusted")]
     array: [Option<Internal<User>>; 2],
     #[serde(with = "trusted")]
-    sets: (HashSet<Internal<User>>, BTreeSet<Internal<User>>, Arc<Internal<User>>),
+    sets: (HashSet<Internal<User>>, BTreeSet<Internal<User>>),
+    #[serde(with = "trusted")]
+    shared: Arc<Internal<User>>,
 }
 
 #[test]
@@ -137,11 +139,12 @@ fn trusted_accepts_containers_in_each_other() -> Result<(), Box<dyn std::error::
         optional: Some(vec![user(1)]),
         teams: [(user(2), vec![(team(3), "x".to_owned())])].into(),
         array: [Some(user(4)), None],
-        sets: ([user(5)].into(), [user(6)].into(), user(7).into()),
+        sets: ([user(5)].into(), [user(6)].into()),
+        shared: user(7).into(),
     };
     let text = serde_json::to_string(&job)?;
     let expected =
-        r#"{"optional":[1],"teams":{"2":[[3,"x"]]},"array":[4,null],"sets":[[5],[6],7]}"#;
+        r#"{"optional":[1],"teams":{"2":[[3,"x"]]},"array":[4,null],"sets":[[5],[6]],"shared":7}"#;
     assert_eq!(text, expected);
     assert_eq!(serde_json::from_str::<Job>(&text)?, job);
     assert_eq!(postcard::from_bytes::<Job>(&postcard::to_stdvec(&job)?)?, job);

@@ -77,7 +77,8 @@ async fn newtypes(database: &Database) -> Verdict {
     run!(shop.execute(diesel::insert_into(users::table).values(&ada)))?;
     let of_team = users::table.filter(users::team_id.eq(TeamId::from(team)));
     let of_team = of_team.filter(users::id.eq_any([ada.id, users[1].id.into()]));
-    assert_eq!(run!(shop.load::<Member>(of_team.select(Member::as_select())))?, [ada.clone()]);
+    let of_team = run!(shop.load::<Member>(of_team.select(Member::as_select())))?;
+    assert_eq!(of_team, std::slice::from_ref(&ada));
     let mut moved = Member { team_id: None, ..ada };
     moved.name = "Grace".into();
     run!(shop.execute(diesel::update(&moved).set(&moved)))?;
