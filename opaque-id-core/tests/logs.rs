@@ -28,7 +28,7 @@ resources! {
 }
 
 fn refused<T: OpaqueId>(text: &str) {
-    let error = text.parse::<External<T>>().err().expect("no API accepts it");
+    let error = text.parse::<External<T>>().expect_err("no API accepts it");
     assert!(matches!(error, IdError::Malformed { .. }), "{error:?}");
     let says = "it is an id of a log, which no API accepts; open it by `opaque-id open`";
     let with_source = format!(
