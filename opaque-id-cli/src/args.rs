@@ -663,7 +663,7 @@ pub(crate) enum IndexKind {
     Hashed,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Secrets {
     /// Read the secrets from this file instead of OPAQUE_ID_KEYS; other users must not be able to read or write it
     #[arg(long, value_name = "FILE")]
@@ -673,7 +673,7 @@ pub(crate) struct Secrets {
     pub(crate) shared_keys_file: Option<PathBuf>,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Resource {
     /// The resource's prefix, such as user; without it, each id says by its own prefix which resource it is of
     #[arg(long)]
@@ -687,7 +687,8 @@ pub(crate) struct Resource {
     /// The form of the external ids; text if neither this option nor the file of resources says otherwise
     #[arg(long, requires = "prefix", value_parser = forms())]
     pub(crate) form: Option<FormKind>,
-    /// The audience whose ids these are, such as a partner: what the application gives to `Keyring::for_audience`
+    /// The audience whose ids these are, such as a partner: what the application gives to `Keyring::for_audience`, or `logs` for ids
+    /// in logs, which `open` recognizes by themselves
     #[arg(long, value_name = "NAME")]
     pub(crate) audience: Option<String>,
     /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it

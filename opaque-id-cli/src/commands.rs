@@ -1,6 +1,7 @@
 //! Runs a command. Results go to standard output, as text or as one JSON record per line; notes and invalid values go to standard error.
 //! Every value is processed, and the exit status is 1 if one of them was invalid.
 
+use std::cell::OnceCell;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -11,6 +12,7 @@ use anstyle::Reset;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use jiff::Timestamp;
+use opaque_id_core::form::{LOGS_AUDIENCE, from_log};
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::keyring::RuntimeResource;
@@ -228,20 +230,36 @@ fn open(
         return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
     }
     // The log is about the user of sudo, whose file must not say which rows ids are of.
-    let resources = resource::Resources::new(&args.resource, &opener, audit_log.is_none())?;
+    let trusts_sudo = audit_log.is_none();
+    let of_args = resource::Resources::new(&args.resource, &opener, trusts_sudo)?;
+    // An id of a log says itself which audience it is for.
+    let mut of_logs = args.resource.clone();
+    of_logs.audience = Some(LOGS_AUDIENCE.to_owned());
+    let logs = OnceCell::new();
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
     each(&args.ids, |pasted| {
         let inspected = inspect(pasted);
-        let id = inspected.contained().unwrap_or(pasted);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut words = pasted.split(|c| !is_part(c));
+        let (id, resources, resource_args) = match words.find(|word| from_log(word).is_some()) {
+            Some(id) => {
+                if logs.get().is_none() {
+                    let new = resource::Resources::new(&of_logs, &opener, trusts_sudo)?;
+                    let _ = logs.set(new);
+                }
+                (id, logs.get().unwrap_or(&of_args), &of_logs)
+            }
+            None => (inspected.contained().unwrap_or(pasted), &of_args, &args.resource),
+        };
         let answer = resources.act(id, |resource| resource.open(id, purpose));
         let answer = answer.and_then(|(opened, of)| {
             unverified.check(id, &of.described.prefix, &opened)?;
             Ok((opened, of))
         });
         if let Some(log) = &mut audit_log {
-            let audience = args.resource.audience.as_deref();
-            log.write(id, &resources, audience, answer.as_ref().map_err(|error| &**error))?;
+            let audience = resource_args.audience.as_deref();
+            log.write(id, resources, audience, answer.as_ref().map_err(|error| &**error))?;
         }
         let (opened, of) = answer?;
         let is_named = given.is_some() || inspect(id).prefix.is_some();

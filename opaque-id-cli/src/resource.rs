@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use jiff::Timestamp;
+use opaque_id_core::form::{FormKind, LOGS_AUDIENCE, from_log, to_log};
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{AnyKey, Key, KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{Invalid, KeyId, RuntimeResource};
@@ -50,6 +51,8 @@ enum Of {
 pub(crate) struct Resource {
     pub(crate) described: Described,
     sealed: Option<RuntimeResource>,
+    /// Its ids are those in logs.
+    is_of_logs: bool,
 }
 
 impl Resources {
@@ -59,6 +62,7 @@ impl Resources {
         opener: &Opener,
         trusts_sudo: bool,
     ) -> Result<Self, Box<dyn Error>> {
+        let is_of_logs = args.audience.as_deref() == Some(LOGS_AUDIENCE);
         let of_audience;
         let (opener, listed, advice) = match opener {
             Opener::Keyring(keyring) => {
@@ -74,12 +78,12 @@ impl Resources {
         let file = listed.as_ref().map(|listed| listed.file.display().to_string());
         let of = match &args.prefix {
             Some(prefix) => {
-                Of::Given(Resource::new(given(prefix, args, listed.as_ref())?, opener)?)
+                Of::Given(Resource::new(given(prefix, args, listed.as_ref())?, opener, is_of_logs)?)
             }
             None => {
                 let all = listed.ok_or(NO_FILE)?.all.into_iter().map(|(prefix, described)| {
                     let file = file.as_deref().unwrap_or_default();
-                    let resource = Resource::new(described, opener)
+                    let resource = Resource::new(described, opener, is_of_logs)
                         .map_err(|error| format!("{file}: `{prefix}`: {error}"))?;
                     Ok::<_, String>((prefix, resource))
                 });
@@ -108,7 +112,7 @@ impl Resources {
             Of::Listed { all, advice } => (all, advice),
         };
         let file = self.file.as_deref().unwrap_or_default();
-        let found = inspect(id);
+        let found = inspect(from_log(id).as_deref().unwrap_or(id));
         match (found.problem, found.suggestion, found.prefix) {
             (Some(problem), Some(meant), _) => {
                 Err(format!("invalid id: {problem}; suggestion: {meant}").into())
@@ -165,8 +169,10 @@ fn act_on_uuid<'r, R>(
 }
 
 impl Resource {
-    fn new(described: Described, opener: &Opener) -> Result<Self, Invalid> {
+    fn new(described: Described, opener: &Opener, is_of_logs: bool) -> Result<Self, Invalid> {
         let Described { prefix, domain, key, form, .. } = &described;
+        // Logs have one form for all resources, mapped ones too.
+        let form = if is_of_logs { &FormKind::TEXT } else { form };
         let sealed = match opener {
             _ if form.is_mapped() => None,
             Opener::Keyring(keyring) => {
@@ -177,7 +183,7 @@ impl Resource {
                 Some(RuntimeResource::of_subkeys(prefix, *key, *form, subkeys)?)
             }
         };
-        Ok(Self { described, sealed })
+        Ok(Self { described, sealed, is_of_logs })
     }
 
     fn sealed(&self) -> Result<&RuntimeResource, &'static str> {
@@ -193,12 +199,21 @@ impl Resource {
             false => AnyKey::Bytes(Uuid::read(key)?),
         };
         let sealed = self.sealed()?;
-        Ok((sealed.seal_with(key_id, key)?, self.shown(sealed, key)))
+        let id = sealed.seal_with(key_id, key)?;
+        let id = if self.is_of_logs { to_log(&id) } else { id };
+        Ok((id, self.shown(sealed, key)))
     }
 
     /// A grant opens for its purpose.
     pub(crate) fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>> {
         let sealed = self.sealed()?;
+        if self.is_of_logs {
+            let id = from_log(id).ok_or_else(|| {
+                let prefix = &self.described.prefix;
+                format!("expected an id of a log, `{prefix}_log` and 26 characters; leave --audience out for an id of an API")
+            })?;
+            return Ok(self.opened(sealed, sealed.open(&id)?, sealed.tag_bits() > 0));
+        }
         match (inspect(id).form, purpose) {
             (Some("grant"), Some(purpose)) => {
                 let (key, key_id, expires) = sealed.open_grant(id, purpose)?;

@@ -7,20 +7,22 @@ pub use serde_core;
 pub use crate::any_id::{AnyId, assert_distinct, open_variant, variant_prefix};
 pub use crate::external::External;
 pub use crate::extractor::{Extractor, OfOldId, replace_extractor, take_refused};
+pub use crate::fields::{
+    FillAsItIs, FillByParts, FillByView, FillNotAtAll, Filling, OpenByModel, OpenByParts,
+    OpenNothing, Opening,
+};
 pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
-pub use crate::internal_id_serde;
 pub use crate::keyring::Keyring;
+pub use crate::keyring::debug_id;
 pub use crate::prefix::{Prefixes, is_prefix};
 pub use crate::private::{
     InternalIdOf, MayBeRaw, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr,
 };
 pub use crate::random::random_uuid;
-pub use crate::raw_keys;
-pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
-pub use crate::resource::stand_in;
+pub use crate::request::IntoModel;
+pub use crate::resource::{IsInternal, stand_in};
 pub use crate::slot::Slot;
 pub use crate::subkeys::{IdSubkeys, Label};
-pub use crate::view::{
-    FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView, PartField, ViewPart,
-};
+pub use crate::view::{IntoView, PartField, ViewPart};
+pub use crate::{from_internal_id, internal_id_serde, into_internal_id};

@@ -90,13 +90,13 @@ impl Keyring {
 pub fn open_variant<I>(keyring: &Keyring, text: &str, number: Option<u32>) -> Result<I, IdError>
 where
     I: InternalId,
-    I::Resource: SealedResource<Internal = I, Form: PrefixedForm>,
+    I::Resource: SealedResource<Form: PrefixedForm>,
 {
     if let Some(number) = number {
-        return Ok(stand_in::<I::Resource>(number));
+        return Ok(stand_in::<I::Resource>(number).convert());
     }
     let id: External<I::Resource> = text.parse()?;
-    Ok(keyring.open(id)?)
+    Ok(keyring.open(id)?.convert())
 }
 
 /// Returns the prefix of a variant's resource.

@@ -8,6 +8,9 @@
 //! An internal id contains what is stored (`Uuid` or an integer), not the key. So its order is the database's, and an adapter delegates
 //! to the driver's impls for that type. The kind of key is a check on the way in and a view on the way out.
 
+use crate::private::{MayEnter, RawKeyOf};
+use crate::resource::{OpaqueId, ReprOf};
+
 /// Writes the newtype `Internal<T>` and the impls that all adapters share.
 #[doc(hidden)]
 #[macro_export]
@@ -62,6 +65,20 @@ macro_rules! internal_id {
                 Self($crate::__private::random_uuid(), ::core::marker::PhantomData)
             }
 
+            /// Generates a UUIDv7 for a resource whose UUIDs are of several versions. It is greater than every earlier
+            /// UUIDv7 of this process.
+            ///
+            /// # Panics
+            /// If the operating system's random number generator fails.
+            #[must_use]
+            pub fn generate_v7() -> Self
+            where
+                T: $crate::resource::OpaqueId<Key = $crate::key::Uuid>,
+            {
+                let key = <$crate::key::Uuid7 as $crate::generator::Generate>::generate();
+                Self($crate::key::Key::into_repr(key), ::core::marker::PhantomData)
+            }
+
             /// Returns when the key was generated, with the key's own precision: a millisecond. External ids hide
             /// the time; keep it inside the application.
             #[must_use]
@@ -74,6 +91,8 @@ macro_rules! internal_id {
         }
 
         impl<T: $crate::resource::OpaqueId> $crate::__private::Private for $name<T> {}
+
+        impl<T: $crate::resource::OpaqueId> $crate::__private::IsInternal for $name<T> {}
 
         impl<T: $crate::resource::OpaqueId> $crate::resource::InternalId for $name<T> {
             type Resource = T;
@@ -127,10 +146,11 @@ macro_rules! internal_id {
             }
         }
 
-        /// Names the resource and hides the key: `Internal<user>(..)`.
+        /// Names the resource and hides the key: `Internal<user>(..)`. After
+        /// [`reveal_in_logs`]($crate::keyring::reveal_in_logs) it shows the id sealed for logs.
         impl<T: $crate::resource::OpaqueId> ::core::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                write!(f, "Internal<{}>(..)", T::PREFIX)
+                $crate::__private::debug_id::<T>(self.0, f)
             }
         }
 
@@ -144,7 +164,7 @@ macro_rules! internal_id {
             }
         }
 
-        $crate::__private::raw_keys!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
+        $crate::__private::from_internal_id!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
 
         $crate::__private::internal_id_serde!($name);
     };
@@ -179,24 +199,11 @@ macro_rules! value_traits {
     };
 }
 
-/// Converts from and to raw keys, where that is possible, and says what to do where it is not.
+/// Forbids the conversions into raw keys, and says what to do instead.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! raw_keys {
+macro_rules! from_internal_id {
     ($name:ident: $($raw:ty),*) => {$(
-        /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`. Otherwise the compiler's error says how a
-        /// raw key becomes an internal id.
-        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$raw> for $name<T>
-        where
-            $crate::__private::RawKeyOf<T, T::Key>:
-                $crate::__private::MayEnter<$raw, $crate::resource::ReprOf<T>>,
-        {
-            fn from(raw: $raw) -> Self {
-                let repr = <$crate::__private::RawKeyOf<T, T::Key> as $crate::__private::MayEnter<_, _>>::enter(raw);
-                Self(repr, ::core::marker::PhantomData)
-            }
-        }
-
         /// Never applies: the compiler's error says how an internal id becomes a raw key.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $raw
         where
@@ -209,6 +216,27 @@ macro_rules! raw_keys {
     )*};
 }
 
+/// Converts into an `Internal<T>`, where that is possible, and says what to do where it is not.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! into_internal_id {
+    ($name:ident: $([$($param:ident)?] $from:ty),*) => {$(
+        /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`, and in an adapter to the core's internal id
+        /// and to newtypes. Otherwise the compiler's error says how a raw key becomes an
+        /// internal id.
+        impl<T: $crate::resource::OpaqueId, $($param)?> ::core::convert::From<$from> for $name<T>
+        where
+            $crate::__private::RawKeyOf<T, T::Key>:
+                $crate::__private::MayEnter<$from, Repr = $crate::resource::ReprOf<T>>,
+        {
+            fn from(id: $from) -> Self {
+                let repr = <$crate::__private::RawKeyOf<T, T::Key> as $crate::__private::MayEnter<_>>::enter(id);
+                Self(repr, ::core::marker::PhantomData)
+            }
+        }
+    )*};
+}
+
 /// Writes an adapter's `Internal<T>`, which converts to and from the core's.
 #[doc(hidden)]
 #[macro_export]
@@ -216,17 +244,12 @@ macro_rules! adapter_internal_id {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident;) => {
         $crate::internal_id! { $(#[$attribute])* $visibility struct $name; }
 
-        /// For crates without an ORM, which use the core's own type.
-        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$crate::__private::Internal<T>> for $name<T> {
-            fn from(id: $crate::__private::Internal<T>) -> Self {
-                Self(*$crate::resource::InternalId::as_repr(&id), ::core::marker::PhantomData)
-            }
-        }
+        $crate::__private::into_internal_id!($name: [N] N);
 
         /// For crates without an ORM, which use the core's own type.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::__private::Internal<T> {
             fn from(id: $name<T>) -> Self {
-                $crate::resource::InternalId::from_repr(id.0).expect("both types check alike")
+                $crate::resource::InternalId::from_checked(id.0)
             }
         }
     };
@@ -256,6 +279,17 @@ internal_id! {
     /// # Ok::<(), opaque_id_core::KeyError>(())
     /// ```
     pub struct Internal;
+}
+
+into_internal_id!(Internal: [] crate::key::Uuid, [] i64, [] i32, [] u32, [] Vec<u8>);
+
+/// For adapters.
+impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
+    type Repr = ReprOf<T>;
+
+    fn enter(id: Internal<T>) -> ReprOf<T> {
+        id.0
+    }
 }
 
 /// Implements serde's traits for an `Internal<T>` so that the impls never apply.

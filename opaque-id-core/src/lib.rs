@@ -11,6 +11,7 @@ pub mod error;
 mod example;
 mod external;
 mod extractor;
+mod fields;
 mod fork;
 pub mod form;
 pub mod generator;
@@ -27,6 +28,7 @@ pub mod layout;
 mod metrics;
 pub mod old_ids;
 pub mod page;
+mod parts;
 mod prefix;
 mod private;
 mod random;
@@ -84,6 +86,12 @@ pub mod guide {
     #[doc = include_str!("guide/format.md")]
     pub mod format {}
 
+    #[doc = include_str!("guide/newtypes.md")]
+    pub mod newtypes {}
+
+    #[doc = include_str!("guide/testing.md")]
+    pub mod testing {}
+
     #[doc = "[schema of an id]: crate::manual#schemas\n"]
     #[doc = include_str!("guide/typescript.md")]
     pub mod typescript {}
@@ -92,12 +100,20 @@ pub mod guide {
 #[doc(hidden)]
 pub mod __private;
 
+/// A driver's traits for a newtype. Without a driver there are none.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __newtype {
+    ($($newtype:tt)*) => {};
+}
+
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 #[cfg(feature = "derive")]
 pub use opaque_id_derive::{
-    CoreAnyId as AnyId, CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
+    CoreAnyId as AnyId, CoreIdNewtype as IdNewtype, CoreIntoModel as IntoModel,
+    CoreOpaqueId as OpaqueId, CoreView as View,
 };
 
 pub use self::any_id::AnyId;

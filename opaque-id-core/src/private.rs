@@ -28,23 +28,30 @@ impl<R> SerdeRepr for R {}
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
-/// Stands for `Internal<T>` in the bounds of conversions from raw keys, for the same reason. `K` is the kind of key.
+/// Stands for `Internal<T>` in the bounds of conversions into it, for the same reason. `K` is the kind of key.
 #[derive(Debug)]
 pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
 
-/// Implemented where no check of a raw key can fail: for the UUIDs of a resource with `key = Uuid`.
+/// Implemented for other types of internal ids of the resource, and where no check of a raw key can fail: for the UUIDs of a resource
+/// with `key = Uuid`.
+///
+/// `Raw` is the only parameter, so that an adapter knows that its own `Internal<T>` is none of them.
 #[diagnostic::on_unimplemented(
     message = "a raw key does not become an internal id by itself",
     label = "this is a raw key, not an internal id",
     note = "in `query!` and `query_as!` of sqlx, tell the macro the column's type: in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or in the query, by `SELECT id AS \"id: _\"`",
     note = "elsewhere, check the key: `Internal::from_key(key)?`"
 )]
-pub trait MayEnter<Raw, Repr> {
+pub trait MayEnter<Raw> {
+    /// What is stored.
+    type Repr;
     /// Returns what is stored.
-    fn enter(raw: Raw) -> Repr;
+    fn enter(raw: Raw) -> Self::Repr;
 }
 
-impl<T> MayEnter<Uuid, Uuid> for RawKeyOf<T, Uuid> {
+impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
+    type Repr = Uuid;
+
     fn enter(raw: Uuid) -> Uuid {
         raw
     }

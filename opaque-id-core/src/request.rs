@@ -1,7 +1,8 @@
 //! Requests: what a client sends, with external ids where the model has internal ones.
 
 use core::fmt;
-use core::marker::PhantomData;
+use core::hash::{BuildHasher, Hash};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use thiserror::Error;
 
@@ -10,18 +11,19 @@ use crate::external::External;
 use crate::extractor;
 use crate::form::TextBuffer;
 use crate::keyring::Keyring;
-use crate::resource::{OpaqueId, SealedResource, stand_in};
+use crate::resource::{InternalId, SealedResource, stand_in};
 
 /// A value that a client sent and that becomes a model: its ids are opened.
 ///
 /// Derive it on the request, `#[derive(IntoModel)] #[model(into = NewUser)]`. Implement it by hand for requests that the
 /// derive has no words for, such as generic ones.
 ///
-/// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec` and `Box`.
+/// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec`, `Box`, an array, a set, and as a key of a map. In a
+/// derived request, so do tuples of two and three and the values of maps, where each part is opened or stays as it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become `{M}` by opening its ids",
     label = "this part of a request",
-    note = "an `External<T>` becomes an `Internal<T>` of the same resource, in `Option`, `Vec` and `Box` as well; a request becomes the model that its `#[model(into = …)]` names",
+    note = "an `External<T>` becomes an `Internal<T>` of the same resource, in `Option`, `Vec`, `Box`, arrays, sets, maps and tuples of a derived request as well; a request becomes the model that its `#[model(into = …)]` names",
     note = "everything else must have the same type in the model: or write `#[model(with = f)]`, where `f` takes the opened value",
     note = "an id of a mapped resource is a row of its table: look it up with `UuidMap::find_all`"
 )]
@@ -99,6 +101,12 @@ impl RequestError {
         self.problem
     }
 
+    /// Adds the index that the error was at.
+    pub(crate) fn at(mut self, index: usize) -> Self {
+        self.path.push(Segment::Index(index));
+        self
+    }
+
     /// Adds the field that the error was in. The derive calls it.
     #[doc(hidden)]
     #[must_use]
@@ -129,15 +137,17 @@ impl Keyring {
     }
 }
 
-impl<T: SealedResource> IntoModel<<T as OpaqueId>::Internal> for External<T> {
-    fn into_model(self, keyring: &Keyring) -> Result<T::Internal, RequestError> {
-        keyring.open(self).or_else(|problem| {
+/// Into any type of internal ids of the resource: of this crate, of an adapter, or a newtype.
+impl<T: SealedResource, I: InternalId<Resource = T>> IntoModel<I> for External<T> {
+    fn into_model(self, keyring: &Keyring) -> Result<I, RequestError> {
+        let id = keyring.open(self).or_else(|problem| {
             let number = extractor::current().and_then(|extractor| {
                 (extractor.stand_in)(T::PREFIX, self.encode(&mut TextBuffer::new()))
             });
             let refused = RequestError { resource: T::PREFIX, problem, path: Vec::new() };
             number.map(stand_in::<T>).ok_or(refused)
-        })
+        });
+        id.map(InternalId::convert)
     }
 }
 
@@ -149,60 +159,48 @@ impl<R: IntoModel<M>, M> IntoModel<Option<M>> for Option<R> {
 
 impl<R: IntoModel<M>, M> IntoModel<Vec<M>> for Vec<R> {
     fn into_model(self, keyring: &Keyring) -> Result<Vec<M>, RequestError> {
-        let models = self.into_iter().enumerate().map(|(index, request)| {
-            request.into_model(keyring).map_err(|mut error| {
-                error.path.push(Segment::Index(index));
-                error
-            })
-        });
+        let models = self
+            .into_iter()
+            .enumerate()
+            .map(|(index, request)| request.into_model(keyring).map_err(|error| error.at(index)));
         models.collect()
     }
+}
+
+impl<R: IntoModel<M>, M, const N: usize> IntoModel<[M; N]> for [R; N] {
+    fn into_model(self, keyring: &Keyring) -> Result<[M; N], RequestError> {
+        let models: Vec<M> = Vec::from(self).into_model(keyring)?;
+        Ok(models.try_into().unwrap_or_else(|_| unreachable!("as many as there were")))
+    }
+}
+
+/// A set has no order any more, and a map's key no place of its own: an error is at the whole.
+macro_rules! unordered {
+    ($($of:ident<R $(=> $V:ident)? $(; $S:ident: $hasher:path)?>: $($bound:path),+;)*) => {$(
+        impl<R, M, $($V,)? $($S)?> IntoModel<$of<M, $($V,)? $($S)?>> for $of<R, $($V,)? $($S)?>
+        where
+            R: IntoModel<M>,
+            M: $($bound +)+,
+            $($S: $hasher + Default)?
+        {
+            fn into_model(self, keyring: &Keyring) -> Result<$of<M, $($V,)? $($S)?>, RequestError> {
+                self.into_iter().map(|item| unordered!(@open item keyring $($V)?)).collect()
+            }
+        }
+    )*};
+    (@open $item:ident $keyring:ident) => { $item.into_model($keyring) };
+    (@open $item:ident $keyring:ident $V:ident) => { Ok(($item.0.into_model($keyring)?, $item.1)) };
+}
+
+unordered! {
+    HashSet<R; S: BuildHasher>: Eq, Hash;
+    BTreeSet<R>: Ord;
+    HashMap<R => V; S: BuildHasher>: Eq, Hash;
+    BTreeMap<R => V>: Ord;
 }
 
 impl<R: IntoModel<M>, M> IntoModel<Box<M>> for Box<R> {
     fn into_model(self, keyring: &Keyring) -> Result<Box<M>, RequestError> {
         (*self).into_model(keyring).map(Box::new)
-    }
-}
-
-/// How a field of a request is opened, decided by its type, as `Filling` decides for a view.
-#[derive(Debug)]
-pub struct Opening<R>(PhantomData<fn(R)>);
-
-impl<R> Opening<R> {
-    /// Takes the type of the request's field from a reference to it.
-    #[must_use]
-    pub fn of(_: &R) -> Self {
-        Self(PhantomData)
-    }
-}
-
-/// The field has ids.
-pub trait OpenByModel<R, M> {
-    /// Opens the field.
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    fn open(&self, field: R, keyring: &Keyring) -> Result<M, RequestError>;
-}
-
-impl<R: IntoModel<M>, M> OpenByModel<R, M> for &Opening<R> {
-    fn open(&self, field: R, keyring: &Keyring) -> Result<M, RequestError> {
-        field.into_model(keyring)
-    }
-}
-
-/// The field has none.
-pub trait OpenNothing<R> {
-    /// Passes the field on.
-    ///
-    /// # Errors
-    /// Never.
-    fn open(&self, field: R, keyring: &Keyring) -> Result<R, RequestError>;
-}
-
-impl<R> OpenNothing<R> for Opening<R> {
-    fn open(&self, field: R, _: &Keyring) -> Result<R, RequestError> {
-        Ok(field)
     }
 }

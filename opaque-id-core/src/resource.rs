@@ -88,7 +88,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 /// An internal id of any adapter: what the database stores for a [`Resource`](Self::Resource).
 ///
 /// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
-/// adapters, which read and write through it. Only this crate and its adapters implement it.
+/// adapters, which read and write through it. Only this crate, its adapters and `#[derive(IdNewtype)]` implement it.
 ///
 /// ```
 /// use opaque_id_core::resource::{InternalId, SealedResource};
@@ -101,7 +101,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
-    note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value",
+    note = "an internal id is an `Internal<_>` of this crate or of an adapter, by value, or a newtype of one: `#[derive(IdNewtype)] struct UserId(Internal<User>);`",
     note = "seal what is in an `Option` or a list by `ids.map(|id| keyring.seal(id))`"
 )]
 pub trait InternalId:
@@ -123,6 +123,12 @@ pub trait InternalId:
 
     /// Returns the value to store.
     fn as_repr(&self) -> &ReprOf<Self::Resource>;
+
+    /// Converts the id into another type of internal ids of the resource.
+    #[doc(hidden)]
+    fn convert<I: InternalId<Resource = Self::Resource>>(self) -> I {
+        I::from_checked(*self.as_repr())
+    }
 }
 
 /// Returns one of the last keys of a resource, which no row has: the last bits of a key are not fixed.
@@ -132,3 +138,12 @@ pub fn stand_in<T: SealedResource>(number: u32) -> T::Internal {
     let block = last.to_plaintext(0) - (u128::from(number) << ReprOf::<T>::TAG_BITS);
     T::Internal::from_checked(ReprOf::<T>::from_plaintext(block, 0).unwrap_or(last))
 }
+
+/// The `Internal<T>` of a crate, and not a newtype of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an `Internal<_>`",
+    label = "not an `Internal<_>` of this crate or of an adapter",
+    note = "a newtype has one internal id: `struct PartId(Internal<Part>);`",
+    note = "check a raw key: `Internal::from_key(key)?.into()`"
+)]
+pub trait IsInternal: InternalId {}

@@ -2,7 +2,7 @@
 //! share the database. Fields opt in with `#[serde(with = "…")]`.
 //!
 //! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.
-//! It accepts an internal id, and an `Option` or a `Vec` of internal ids.
+//! It accepts an internal id, and containers of internal ids in each other: [`Trusted`] lists them.
 //!
 //! ```
 //! use opaque_id_core::{Internal, OpaqueId};
@@ -26,8 +26,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use core::hash::{BuildHasher, Hash};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
 use serde_core::de::Error;
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
 
 use crate::resource::{InternalId, ReprOf};
 
@@ -47,8 +52,15 @@ pub fn deserialize<'de, V: Trusted, D: Deserializer<'de>>(deserializer: D) -> Re
     V::deserialize(deserializer)
 }
 
-/// A value that this module accepts: an internal id, or an `Option` or a `Vec` of internal ids. Only this crate
-/// implements it.
+/// A value that this module accepts: an internal id, or a container of such values. Only this crate implements it.
+///
+/// Containers are `Option`, `Vec`, arrays, sets, maps, tuples of two and three and `Arc`, in each other. They also have
+/// numbers, `bool`, texts and UUIDs in them.
+#[diagnostic::on_unimplemented(
+    message = "`trusted` does not accept `{Self}`",
+    label = "neither an internal id nor a container of internal ids",
+    note = "it accepts `Internal<_>` and newtypes of it, in `Option`, `Vec`, arrays, sets, maps and tuples; in a struct of yours, mark its own fields"
+)]
 pub trait Trusted: Sized + closed::Closed {
     #[doc(hidden)]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
@@ -60,19 +72,19 @@ mod closed {
     pub trait Closed {}
 }
 
-/// An internal id that serde may read and write.
-struct Raw<I>(I);
+/// A value that serde may read and write.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Raw<V>(V);
 
-impl<I: InternalId> Serialize for Raw<&I> {
+impl<V: Trusted> Serialize for Raw<&V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_repr().serialize(serializer)
+        Trusted::serialize(self.0, serializer)
     }
 }
 
-impl<'de, I: InternalId> Deserialize<'de> for Raw<I> {
+impl<'de, V: Trusted> Deserialize<'de> for Raw<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let repr = ReprOf::<I::Resource>::deserialize(deserializer)?;
-        I::from_repr(repr).map(Raw).map_err(D::Error::custom)
+        V::deserialize(deserializer).map(Raw)
     }
 }
 
@@ -80,36 +92,79 @@ impl<I: InternalId> closed::Closed for I {}
 
 impl<I: InternalId> Trusted for I {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Raw(self).serialize(serializer)
+        Serialize::serialize(self.as_repr(), serializer)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Raw::deserialize(deserializer).map(|raw| raw.0)
+        let repr: ReprOf<I::Resource> = Deserialize::deserialize(deserializer)?;
+        I::from_repr(repr).map_err(D::Error::custom)
     }
 }
 
-impl<I: InternalId> closed::Closed for Option<I> {}
+/// A container, by the type that serde reads in its place and by how both convert into each other.
+macro_rules! containers {
+    ($([$($param:tt)*] $of:ty: $serde:ty, |$value:ident, $to:ident| $lent:expr, |$read:ident| $owned:expr;)*) => {$(
+        impl<$($param)*> closed::Closed for $of {}
 
-impl<I: InternalId> Trusted for Option<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_ref().map(Raw).serialize(serializer)
-    }
+        impl<$($param)*> Trusted for $of {
+            fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+                let ($value, $to) = (self, serializer);
+                $lent
+            }
 
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw: Option<Raw<I>> = Deserialize::deserialize(deserializer)?;
-        Ok(raw.map(|raw| raw.0))
-    }
+            fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let $read = <$serde>::deserialize(deserializer)?;
+                $owned
+            }
+        }
+    )*};
 }
 
-impl<I: InternalId> closed::Closed for Vec<I> {}
-
-impl<I: InternalId> Trusted for Vec<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(Raw))
-    }
-
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw: Vec<Raw<I>> = Deserialize::deserialize(deserializer)?;
-        Ok(raw.into_iter().map(|raw| raw.0).collect())
-    }
+containers! {
+    [V: Trusted] Option<V>: Option<Raw<V>>, |value, to| value.as_ref().map(Raw).serialize(to),
+        |read| Ok(read.map(|raw| raw.0));
+    [V: Trusted] Arc<V>: Raw<V>, |value, to| Raw(&**value).serialize(to), |read| Ok(Arc::new(read.0));
+    [V: Trusted] Vec<V>: Vec<Raw<V>>, |value, to| to.collect_seq(value.iter().map(Raw)),
+        |read| Ok(read.into_iter().map(|raw| raw.0).collect());
+    [V: Trusted, const N: usize] [V; N]: Vec<Raw<V>>, |value, to| to.collect_seq(value.iter().map(Raw)),
+        |read| {
+            let read: Vec<V> = read.into_iter().map(|raw| raw.0).collect();
+            let len = read.len();
+            read.try_into().map_err(|_| D::Error::invalid_length(len, &&*format!("{N} elements")))
+        };
+    [V: Trusted + Ord] BTreeSet<V>: Vec<Raw<V>>, |value, to| to.collect_seq(value.iter().map(Raw)),
+        |read| Ok(read.into_iter().map(|raw| raw.0).collect());
+    [V: Trusted + Eq + Hash, S: BuildHasher + Default] HashSet<V, S>: Vec<Raw<V>>,
+        |value, to| to.collect_seq(value.iter().map(Raw)),
+        |read| Ok(read.into_iter().map(|raw| raw.0).collect());
+    [K: Trusted + Ord, V: Trusted] BTreeMap<K, V>: BTreeMap<Raw<K>, Raw<V>>,
+        |value, to| to.collect_map(value.iter().map(|(key, value)| (Raw(key), Raw(value)))),
+        |read| Ok(read.into_iter().map(|(key, value)| (key.0, value.0)).collect());
+    [K: Trusted + Eq + Hash, V: Trusted, S: BuildHasher + Default] HashMap<K, V, S>: HashMap<Raw<K>, Raw<V>>,
+        |value, to| to.collect_map(value.iter().map(|(key, value)| (Raw(key), Raw(value)))),
+        |read| Ok(read.into_iter().map(|(key, value)| (key.0, value.0)).collect());
+    [A: Trusted, B: Trusted] (A, B): (Raw<A>, Raw<B>),
+        |value, to| (Raw(&value.0), Raw(&value.1)).serialize(to), |read| Ok((read.0.0, read.1.0));
+    [A: Trusted, B: Trusted, C: Trusted] (A, B, C): (Raw<A>, Raw<B>, Raw<C>),
+        |value, to| (Raw(&value.0), Raw(&value.1), Raw(&value.2)).serialize(to),
+        |read| Ok((read.0.0, read.1.0, read.2.0));
 }
+
+/// What is next to ids in a container.
+macro_rules! plain {
+    ($($of:ty),*) => {$(
+        impl closed::Closed for $of {}
+
+        impl Trusted for $of {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Serialize::serialize(self, serializer)
+            }
+
+            fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Deserialize::deserialize(deserializer)
+            }
+        }
+    )*};
+}
+
+plain!(bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, char, String, Uuid);

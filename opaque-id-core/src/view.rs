@@ -1,8 +1,8 @@
 //! Views: what an API shows of a value, with external ids where the value has internal ones.
 
 use core::hash::{BuildHasher, Hash};
-use core::marker::PhantomData;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::keyring::Keyring;
 
@@ -11,8 +11,9 @@ use crate::keyring::Keyring;
 /// Derive it on the view, `#[derive(View)] #[view(from = User)]`; the derive writes this impl for the model. Implement it
 /// by hand for views that the derive has no words for, such as generic ones.
 ///
-/// An internal id of a sealed resource becomes its external id. What is in an `Option`, a `Vec`, a `Box`, or a key of a
-/// `HashMap` becomes a view in the same.
+/// An internal id of a sealed resource becomes its external id. What is in an `Option`, a `Vec`, an array, a set, a `Box`, an
+/// `Arc<[_]>`, a `Result`, or a key of a map becomes a view in the same. In a derived view, so do tuples of two and three and the values of
+/// maps, where each part becomes a view or stays as it is.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoView, Keyring, OpaqueId};
@@ -37,7 +38,7 @@ use crate::keyring::Keyring;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become `{V}` in a view",
     label = "the model has a `{Self}` for it",
-    note = "an `Internal<T>` becomes an `External<T>` of the same resource, inside `Option`, `Vec`, `Box` and as the keys of a `HashMap` as well; a model becomes a view that has `#[derive(View)] #[view(from = …)]`",
+    note = "an `Internal<T>` becomes an `External<T>` of the same resource, inside `Option`, `Vec`, `Box`, arrays, sets, maps and tuples of a derived view as well; a model becomes a view that has `#[derive(View)] #[view(from = …)]`",
     note = "everything else must have the same type in the view: or write `#[view(with = f)]`, where `f` takes `&` of the model, or implement `IntoView` by hand",
     note = "an id of a mapped resource is a row of its table: mark the field with `#[view(given)]`, and convert all rows by `UuidMap::view_all`"
 )]
@@ -88,57 +89,46 @@ where
     }
 }
 
-/// How a field of a view is filled, decided by the types of both fields: method resolution tries the traits in their
-/// order, as each is implemented for one reference less. `M` is the model's field, `V` the view's.
-#[derive(Debug)]
-pub struct Filling<M, V>(PhantomData<fn(M) -> V>);
-
-impl<M, V> Filling<M, V> {
-    /// Takes the types of the model's field from a reference to it.
-    #[must_use]
-    pub fn of(_: &M) -> Self {
-        Self(PhantomData)
+impl<K: IntoView<L>, L: Ord, V> IntoView<BTreeMap<L, V>> for BTreeMap<K, V> {
+    fn into_view(self, keyring: &Keyring) -> BTreeMap<L, V> {
+        self.into_iter().map(|(key, value)| (key.into_view(keyring), value)).collect()
     }
 }
 
-/// The field of the model becomes a view.
-pub trait FillByView<M, V> {
-    /// Fills the field.
-    fn fill(&self, field: M, keyring: &Keyring) -> V;
-}
-
-impl<M: IntoView<V>, V> FillByView<M, V> for &&Filling<M, V> {
-    fn fill(&self, field: M, keyring: &Keyring) -> V {
-        field.into_view(keyring)
+impl<M, V, S> IntoView<HashSet<V, S>> for HashSet<M, S>
+where
+    M: IntoView<V>,
+    V: Eq + Hash,
+    S: BuildHasher + Default,
+{
+    fn into_view(self, keyring: &Keyring) -> HashSet<V, S> {
+        self.into_iter().map(|model| model.into_view(keyring)).collect()
     }
 }
 
-/// The fields have the same type.
-pub trait FillAsItIs<T> {
-    /// Fills the field.
-    fn fill(&self, field: T, keyring: &Keyring) -> T;
-}
-
-impl<T> FillAsItIs<T> for &Filling<T, T> {
-    fn fill(&self, field: T, _: &Keyring) -> T {
-        field
+/// Its order is that of the views, which reveals nothing.
+impl<M: IntoView<V>, V: Ord> IntoView<BTreeSet<V>> for BTreeSet<M> {
+    fn into_view(self, keyring: &Keyring) -> BTreeSet<V> {
+        self.into_iter().map(|model| model.into_view(keyring)).collect()
     }
 }
 
-/// Neither: it does not compile, with the message of [`IntoView`].
-pub trait FillNotAtAll<M, V> {
-    /// Does not compile.
-    fn fill(&self, field: M, keyring: &Keyring) -> V
-    where
-        M: IntoView<V>;
+impl<M: IntoView<V>, V, const N: usize> IntoView<[V; N]> for [M; N] {
+    fn into_view(self, keyring: &Keyring) -> [V; N] {
+        self.map(|model| model.into_view(keyring))
+    }
 }
 
-impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
-    fn fill(&self, field: M, keyring: &Keyring) -> V
-    where
-        M: IntoView<V>,
-    {
-        field.into_view(keyring)
+impl<M: IntoView<V> + Clone, V> IntoView<Arc<[V]>> for Arc<[M]> {
+    fn into_view(self, keyring: &Keyring) -> Arc<[V]> {
+        self.iter().map(|model| model.clone().into_view(keyring)).collect()
+    }
+}
+
+/// The error stays as it is.
+impl<M: IntoView<V>, V, E> IntoView<Result<V, E>> for Result<M, E> {
+    fn into_view(self, keyring: &Keyring) -> Result<V, E> {
+        self.map(|model| model.into_view(keyring))
     }
 }
 

@@ -9,7 +9,7 @@ use opaque_id_core::{Keyring, MasterSecret};
 macro_rules! resources {
     ($($(#[$doc:meta])* $name:ident($($options:tt)*);)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, opaque_id_core::OpaqueId)]
+        #[derive(Clone, Copy, Debug, PartialEq, opaque_id_core::OpaqueId)]
         #[opaque_id($($options)*)]
         pub(crate) struct $name;
     )*};
@@ -40,6 +40,7 @@ fn bytes(seed: u8) -> [u8; 32] {
 }
 
 mod any_id;
+mod containers;
 mod cursor;
 mod debug;
 mod derive;
@@ -51,6 +52,7 @@ mod keyring;
 mod keys_file;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod newtype;
 mod old_ids;
 mod properties;
 mod range;

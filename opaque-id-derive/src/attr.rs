@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, format_ident};
+use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path,
-    Result, Type, parse_str,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Member,
+    Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
 };
 
 pub(crate) struct Options {
@@ -17,6 +18,8 @@ pub(crate) struct Options {
     /// `None` means `Uuid7`.
     pub(crate) key: Option<Type>,
     pub(crate) form: Ident,
+    /// `None` means the crate's `Internal<Self>`.
+    pub(crate) internal: Option<Type>,
     /// `None` means the crate that exports the derive.
     pub(crate) krate: Option<Path>,
 }
@@ -27,6 +30,7 @@ struct Given {
     domain: Option<LitStr>,
     key: Option<Type>,
     form: Option<LitStr>,
+    internal: Option<Type>,
     krate: Option<LitStr>,
 }
 
@@ -86,6 +90,7 @@ impl Options {
                 prefix,
                 key: given.key,
                 form,
+                internal: given.internal,
                 krate,
             }),
             (_, form, krate) => {
@@ -116,12 +121,15 @@ impl Given {
             set(&mut self.key, meta, "key", types)
         } else if meta.path.is_ident("form") {
             set(&mut self.form, meta, "form", &format!("a string; {FORMS}"))
+        } else if meta.path.is_ident("internal") {
+            let types = "a newtype that derives `IdNewtype`; write `internal = UserId`";
+            set(&mut self.internal, meta, "internal", types)
         } else if meta.path.is_ident("crate") {
             let paths = "a path in a string; write `crate = \"opaque_id_core\"`";
             set(&mut self.krate, meta, "crate", paths)
         } else {
             Err(meta.error(
-                "unknown option; the options are `prefix`, `domain`, `key`, `form` and `crate`",
+                "unknown option; the options are `prefix`, `domain`, `key`, `form`, `internal` and `crate`",
             ))
         }
     }
@@ -235,26 +243,109 @@ fn parse_path(path: &LitStr) -> Result<Path> {
     })
 }
 
-/// The fields of a struct, which have names and no generics. Other types have their impls written by hand.
-pub(crate) fn named_fields<'i>(
-    input: &'i DeriveInput,
-    derive: &str,
-    by_hand: &str,
-) -> Result<impl Iterator<Item = &'i Field> + Clone> {
+/// A struct with named fields, or a variant of an enum.
+pub(crate) struct Shape<'i> {
+    /// Of a variant.
+    pub(crate) variant: Option<&'i Variant>,
+    pub(crate) fields: &'i Fields,
+}
+
+/// The struct, or the variants of the enum.
+pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Shape<'i>>> {
     let at_name = |message| Err(Error::new(input.ident.span(), message));
-    let Data::Struct(data) = &input.data else {
-        return at_name(format!("`{derive}` can only be derived for structs; {by_hand}"));
-    };
-    let Fields::Named(fields) = &data.fields else {
-        return at_name(format!("`{derive}` needs named fields, which are those of the model"));
-    };
-    match input.generics.params.first() {
-        Some(param) => Err(Error::new_spanned(
-            param,
-            format!("`{derive}` cannot be derived for generic structs; {by_hand}"),
-        )),
-        None => Ok(fields.named.iter()),
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let message =
+            format!("`{derive}` cannot be derived for types with lifetimes; implement it by hand");
+        return Err(Error::new_spanned(lifetime, message));
     }
+    match &input.data {
+        Data::Struct(data) => match &data.fields {
+            fields @ Fields::Named(_) => Ok(vec![Shape { variant: None, fields }]),
+            _ => at_name(format!("`{derive}` needs named fields, which are those of the model")),
+        },
+        Data::Enum(data) if data.variants.is_empty() => {
+            at_name(format!("`{derive}` needs variants, which are those of the model"))
+        }
+        Data::Enum(data) => Ok(data
+            .variants
+            .iter()
+            .map(|variant| Shape { variant: Some(variant), fields: &variant.fields })
+            .collect()),
+        Data::Union(_) => at_name(format!("`{derive}` can only be derived for structs and enums")),
+    }
+}
+
+impl Shape<'_> {
+    /// The fields, each with its name or its number, and a variable for it that hides no name of ours.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Member, Ident, &Field)> {
+        self.fields.iter().enumerate().map(|(number, field)| match &field.ident {
+            Some(name) => (name.clone().into(), format_ident!("field_{}", name.unraw()), field),
+            None => (number.into(), format_ident!("field_{number}"), field),
+        })
+    }
+
+    /// The variant of the other side, which has the same name unless an attribute renames it.
+    pub(crate) fn other(&self, attribute: &str) -> Result<Option<Ident>> {
+        let Some(variant) = self.variant else { return Ok(None) };
+        let mut other = variant.ident.clone();
+        each_option(&variant.attrs, attribute, |name, meta| {
+            if name != "rename" {
+                return Err(meta.error("unknown option; the option of a variant is `rename`"));
+            }
+            let wanted = "a variant of the model in a string; write `rename = \"Joined\"`";
+            other = value::<LitStr>(meta, wanted)?.parse()?;
+            Ok(())
+        })?;
+        Ok(Some(other))
+    }
+}
+
+/// The model's path without arguments, to write its variants with, which a type cannot.
+pub(crate) fn enum_path(model: &Type) -> Result<Path> {
+    match model {
+        Type::Path(TypePath { qself: None, path, .. }) => {
+            let mut path = path.clone();
+            path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
+            Ok(path)
+        }
+        _ => Err(Error::new_spanned(model, "the model of an enum must be named by its path")),
+    }
+}
+
+/// The generics of an impl: a parameter whose `External<_>` a field has is a sealed resource.
+pub(crate) fn with_bounds(input: &DeriveInput, krate: &Path) -> Generics {
+    fn has(tokens: TokenStream, param: &Ident) -> bool {
+        let mut of_external = 0;
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Group(group) => has(group.stream(), param),
+            TokenTree::Ident(ident) if ident == "External" => {
+                of_external = 1;
+                false
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '<' && of_external == 1 => {
+                of_external = 2;
+                false
+            }
+            TokenTree::Ident(ident) if of_external == 2 && ident == *param => true,
+            _ => {
+                of_external = 0;
+                false
+            }
+        })
+    }
+    let fields: Vec<_> = match &input.data {
+        Data::Struct(data) => data.fields.iter().collect(),
+        Data::Enum(data) => data.variants.iter().flat_map(|variant| &variant.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    let mut generics = input.generics.clone();
+    for param in input.generics.type_params().map(|param| &param.ident) {
+        if fields.iter().any(|field| has(field.ty.to_token_stream(), param)) {
+            let sealed = parse_quote!(#param: #krate::resource::SealedResource);
+            generics.make_where_clause().predicates.push(sealed);
+        }
+    }
+    generics
 }
 
 /// The path of the crate that exports the derive, unless another one is given.

@@ -7,7 +7,7 @@ use syn::{DeriveInput, Result, Type, parse_quote};
 use crate::attr::{Options, or_default};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let Options { prefix, domain, key, form, krate } = Options::parse(input)?;
+    let Options { prefix, domain, key, form, internal, krate } = Options::parse(input)?;
     let krate = or_default(krate, default_crate)?;
     let key = match key {
         Some(key) if is_kind(&key) => quote!(#krate::key::#key),
@@ -23,6 +23,11 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         })
         .collect();
 
+    let internal = match internal {
+        Some(newtype) => quote!(#newtype),
+        None => quote!(#krate::Internal<Self>),
+    };
+
     let ident = &input.ident;
     let mut generics = input.generics.clone();
     for param in input.generics.type_params() {
@@ -36,7 +41,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         impl #impl_generics #krate::OpaqueId for #ident #type_generics #where_clause {
             type Key = #key;
             type Form = #form;
-            type Internal = #krate::Internal<Self>;
+            type Internal = #internal;
             const PREFIX: &'static str = #prefix;
             const DOMAIN: &'static str = #domain;
 

@@ -3,6 +3,7 @@
 mod any_id;
 mod attr;
 mod expand;
+mod newtype;
 mod request;
 mod sea_orm;
 mod view;
@@ -39,6 +40,7 @@ derives! {
     ///     domain = "legacy_user",   // what subkeys are derived from; default: the prefix
     ///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64, i32, u32, without an import; default: Uuid7
     ///     form = "text",            // or "short", "tagged", "uuid", "mapped", "mapped_uuid"; default: "text"
+    ///     internal = UserId,        // a newtype that derives `IdNewtype`; default: Internal<User>
     ///     crate = "path::to::core"  // the path to this crate, if it is renamed
     /// )]
     /// struct User { … }
@@ -48,15 +50,15 @@ derives! {
     /// prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
     core: CoreOpaqueId, opaque_id, expand::expand, "::opaque_id_core";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `crate`.
+    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
     /// Its `Internal<T>` implements sqlx's traits.
     sqlx: SqlxOpaqueId, opaque_id, expand::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `crate`.
+    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
     /// Its `Internal<T>` implements diesel's traits.
     diesel: DieselOpaqueId, opaque_id, expand::expand, "::opaque_id_diesel";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `crate`.
+    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
     /// Its `Internal<T>` implements SeaORM's traits. On a `Model` it also rejects a 16-byte primary key that SeaORM would
     /// treat as auto-incremented.
     sea_orm: SeaOrmOpaqueId, opaque_id, sea_orm::expand, "::opaque_id_seaorm";
@@ -152,6 +154,26 @@ derives! {
 
     /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, with the options of the core's.
     sea_orm_into_model: SeaOrmIntoModel, model, request::expand, "::opaque_id_seaorm";
+}
+
+derives! {
+    /// `#[derive(IdNewtype)]` of `opaque-id-core`: an internal id in a type of the application, with methods of its own.
+    ///
+    /// ```text
+    /// #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+    /// #[id_newtype(crate = "path::to::core")] // only if this crate is renamed
+    /// struct PartId(Internal<Part>);
+    /// ```
+    core_newtype: CoreIdNewtype, id_newtype, newtype::expand, "::opaque_id_core";
+
+    /// `#[derive(IdNewtype)]` of `opaque-id-sqlx`: as the core's, with sqlx's traits.
+    sqlx_newtype: SqlxIdNewtype, id_newtype, newtype::expand, "::opaque_id_sqlx";
+
+    /// `#[derive(IdNewtype)]` of `opaque-id-diesel`: as the core's, with diesel's traits.
+    diesel_newtype: DieselIdNewtype, id_newtype, newtype::expand, "::opaque_id_diesel";
+
+    /// `#[derive(IdNewtype)]` of `opaque-id-seaorm`: as the core's, with SeaORM's traits.
+    sea_orm_newtype: SeaOrmIdNewtype, id_newtype, newtype::expand, "::opaque_id_seaorm";
 }
 
 /// What a part of a view expands to. For the derive.

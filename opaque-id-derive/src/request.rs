@@ -1,28 +1,31 @@
 //! `#[derive(IntoModel)]`: opens the ids of a request.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
-use serde_derive_internals::ast::Container;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use serde_derive_internals::ast::{Container, Data};
+use serde_derive_internals::attr::TagType;
 use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Path, Result};
+use syn::{DeriveInput, Error, Fields, Member, Path, Result, Token, Type};
 
 use crate::attr::{
-    FieldOptions, crate_path, each_option, field_options, named_fields, or_default, value,
+    FieldOptions, crate_path, each_option, enum_path, field_options, or_default, shapes, value,
+    with_bounds,
 };
 
 /// `#[model(…)]` of the struct.
 #[derive(Default)]
 struct Options {
-    model: Option<Path>,
+    model: Option<Type>,
     with: Option<Path>,
     has_rest: bool,
+    given: Vec<(Ident, Type)>,
     krate: Option<Path>,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let fields = named_fields(input, "Request", "implement `IntoModel` by hand")?;
-    let Options { model, with: with_all, has_rest, krate } = options(input)?;
+    let shapes = shapes(input, "IntoModel")?;
+    let Options { model, with: with_all, has_rest, given, krate } = options(input)?;
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
@@ -30,55 +33,103 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         )
     })?;
     let krate = or_default(krate, default_crate)?;
+    let path = enum_path(&model)?;
     // Of attributes that it does not know, serde's own derive reports the errors.
     let context = Ctxt::new();
     let as_serde_sees_it =
         Container::from_ast(&context, input, Derive::Deserialize, &format_ident!("__private"));
     let _ = context.check();
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
-    let named: Vec<_> = named.map(|field| &field.attrs).collect();
-    let mut values = Vec::new();
-    for (i, field) in fields.enumerate() {
-        let Some(name) = &field.ident else { continue };
-        let FieldOptions { rename, with, .. } = field_options(
-            field,
-            "model",
-            "a function that takes the opened value; write `with = Set`",
-            "unknown option; the options of a request's field are `rename` and `with`",
-        )?;
-        let into = rename.as_ref().unwrap_or(name);
-        let serde = named.get(i);
-        let shown = serde.map_or(name.to_string(), |it| it.name().deserialize_name().value.clone());
-        // At the type's place, where the errors belong.
-        let at = field.ty.span();
-        let opening = quote!(#krate::__private::Opening::of(&self.#name));
-        let opened = quote_spanned!(at=> (&&#opening).open(self.#name, keyring));
-        // serde has a flattened field's own fields in its place.
-        let opened = match serde.is_some_and(|it| it.flatten()) {
-            true => quote_spanned!(at=> #opened?),
-            false => quote_spanned!(at=> #opened.map_err(|error| error.in_field(#shown))?),
-        };
-        let opened = match with.as_ref().or(with_all.as_ref()) {
-            Some(with) => quote_spanned!(with.span()=> #with(#opened)),
-            None => opened,
-        };
-        values.push(quote!(#into: #opened));
-    }
+    let mut named = named.map(|field| &field.attrs);
+    let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;
+    let mut arms = Vec::new();
+    for (number, shape) in shapes.iter().enumerate() {
+        let other = shape.other("model")?;
+        if other.is_some() && (has_rest || !given_names.is_empty()) {
+            let wanted =
+                "a variant has all fields of the model's: `default` and `given` are for structs";
+            return Err(Error::new(input.ident.span(), wanted));
+        }
+        let in_variant = as_serde_sees_it.as_ref().map_or(Vec::new(), |it| in_variant(it, number));
+        let (mut sources, mut values) = (Vec::new(), Vec::new());
+        for (name, field_value, field) in shape.fields() {
+            let FieldOptions { rename, with, .. } = field_options(
+                field,
+                "model",
+                "a function that takes the opened value; write `with = Set`",
+                "unknown option; the options of a request's field are `rename` and `with`",
+            )?;
+            let serde = named.next();
+            let shown = serde.map_or(name.to_token_stream().to_string(), |it| {
+                it.name().deserialize_name().value.clone()
+            });
+            // A variant's only field without a name is the variant's content, and serde has a flattened field's own fields in its place.
+            let is_in_place = matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
+                || serde.is_some_and(|it| it.flatten());
+            let names = (!is_in_place).then_some(&shown).into_iter().chain(&in_variant);
+            // At the type's place, where the errors belong.
+            let at = field.ty.span();
+            let opening = quote!(#krate::__private::Opening::of(&#field_value));
+            let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
+            let opened = quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
+            let opened = match with.as_ref().or(with_all.as_ref()) {
+                Some(with) => quote_spanned!(with.span()=> #with(#opened)),
+                None => opened,
+            };
+            sources.push(quote!(#name: #field_value));
+            let into = rename.map_or(name, Member::from);
+            values.push(quote!(#into: #opened));
+        }
+        let (variant, into) = match (shape.variant, other) {
+            (Some(variant), Some(other)) => {
+                let name = &variant.ident;
+                (quote!(#request::#name), quote!(#path::#other))
+            }
+            _ => (quote!(#request), quote!(#path)),
+        };
+        arms.push(quote! {
+            #variant { #(#sources),* } => #into { #(#values,)* #(#given_names,)* #rest }
+        });
+    }
+    let (ty, pattern) = match &given_names[..] {
+        [] => (None, quote!(request)),
+        names => (Some(quote!(#(, #given_types)*)), quote!((request, #(#names),*))),
+    };
+    let generics = with_bounds(input, &krate);
+    let (_, type_generics, _) = input.generics.split_for_impl();
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let of = match ty {
+        None => quote!(#request #type_generics),
+        Some(given) => quote!((#request #type_generics #given)),
+    };
     Ok(quote! {
         #[automatically_derived]
-        impl #krate::IntoModel<#model> for #request {
+        impl #impl_generics #krate::IntoModel<#model> for #of #where_clause {
             #[allow(unused_imports, unused_variables, clippy::needless_update)]
             fn into_model(
                 self,
                 keyring: &#krate::Keyring,
             ) -> ::core::result::Result<#model, #krate::RequestError> {
-                use #krate::__private::{OpenByModel as _, OpenNothing as _};
-                ::core::result::Result::Ok(#model { #(#values,)* #rest })
+                use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
+                let #pattern = self;
+                ::core::result::Result::Ok(match request { #(#arms,)* })
             }
         }
     })
+}
+
+/// Where serde has the fields of a variant: the innermost name first.
+fn in_variant(container: &Container<'_>, number: usize) -> Vec<String> {
+    let Data::Enum(variants) = &container.data else { return Vec::new() };
+    match (container.attrs.tag(), variants.get(number)) {
+        (TagType::External, Some(variant)) if !variant.attrs.untagged() => {
+            vec![variant.attrs.name().deserialize_name().value.clone()]
+        }
+        (TagType::Adjacent { content, .. }, _) => vec![content.clone()],
+        _ => Vec::new(),
+    }
 }
 
 fn options(input: &DeriveInput) -> Result<Options> {
@@ -88,10 +139,17 @@ fn options(input: &DeriveInput) -> Result<Options> {
             "into" => options.model = Some(value(meta, "a struct; write `into = NewUser`")?),
             "with" => options.with = Some(value(meta, "a function; write `with = Set`")?),
             "default" => options.has_rest = true,
+            "given" => meta.parse_nested_meta(|given| {
+                let name = given.path.require_ident()?.clone();
+                let wanted = "a field of the model with its type; write `given(owner: UserId)`";
+                let ty = given.input.parse::<Token![:]>().and_then(|_| given.input.parse());
+                options.given.push((name, ty.map_err(|_| given.error(wanted))?));
+                Ok(())
+            })?,
             "crate" => options.krate = Some(crate_path(meta)?),
             _ => {
                 return Err(meta.error(
-                    "unknown option; the options of a request are `into`, `with`, `default` and `crate`",
+                    "unknown option; the options of a request are `into`, `with`, `default`, `given` and `crate`",
                 ));
             }
         }

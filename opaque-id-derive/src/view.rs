@@ -6,11 +6,14 @@ use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Path, PathArguments,
-    Result, Type, bracketed, parenthesized,
+    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Member, Path,
+    PathArguments, Result, Type, bracketed, parenthesized,
 };
 
-use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_default, value};
+use crate::attr::{
+    self, FieldOptions, Shape, crate_path, each_option, enum_path, or_default, shapes, value,
+    with_bounds,
+};
 
 /// `#[view(…)]` of the struct.
 #[derive(Default)]
@@ -21,43 +24,30 @@ struct Options {
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let fields = named_fields(input, "View", "implement `IntoView` for the model by hand")?;
+    let shapes = shapes(input, "View")?;
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
-    let part = match options.is_part {
-        true => Some(expand_part(&input.ident, fields.clone(), &krate)?),
-        false => None,
+    let part = match (options.is_part, &shapes[..]) {
+        (false, _) => None,
+        (true, [Shape { variant: None, fields }]) if input.generics.params.is_empty() => {
+            Some(expand_part(&input.ident, fields.iter(), &krate)?)
+        }
+        (true, _) => {
+            let wanted = "a part must be a struct without generics";
+            return Err(Error::new(input.ident.span(), wanted));
+        }
     };
 
-    // Fields that look at the whole model come first: the others take it apart.
-    let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut given = Vec::new();
-    let (mut names, mut filled) = (Vec::new(), Vec::new());
-    for field in fields {
-        let Some(name) = &field.ident else { continue };
-        names.push(name);
-        // No field hides a name of ours.
-        let field_value = format_ident!("field_{}", name.unraw());
-        filled.push(field_value.clone());
-        let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
-        let ty = &field.ty;
-        if is_given {
-            given.push((field_value, ty));
-        } else if let Some(with) = with {
-            first.push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
-        } else if let Some(prefix) = prefix {
-            let part = part_path(ty)?;
-            rest.push(quote! {
-                let #field_value: #ty = #part!([#krate] [#prefix] [#ty]);
-            });
-        } else {
-            let from = rename.as_ref().unwrap_or(name);
-            let value = fill(ty.span(), &krate, ty, from, is_into);
-            rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
-        }
+    let mut filled = Vec::new();
+    for shape in &shapes {
+        filled.push((shape.other("view")?, Filled::new(shape, &krate, &mut given)?));
     }
 
     let view = &input.ident;
+    let generics = with_bounds(input, &krate);
+    let (_, type_generics, _) = input.generics.split_for_impl();
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
     let impls = options.models.iter().map(|model| {
         let (ty, pattern) = match &given[..] {
             [] => (quote!(#model), quote!(model)),
@@ -67,22 +57,101 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 (quote!((#model, #(#types),*)), quote!((model, #(#names),*)))
             }
         };
-        quote! {
+        let body = match &filled[..] {
+            [(None, Filled { first, rest, values, .. })] => quote! {
+                #(#first)*
+                #(#rest)*
+                #view { #(#values),* }
+            },
+            variants => {
+                let path = enum_path(model)?;
+                let arms = variants.iter().zip(&shapes).map(|((other, filled), shape)| {
+                    let Filled { sources, rest, values, .. } = filled;
+                    let name = shape.variant.map(|variant| &variant.ident);
+                    quote! {
+                        #path::#other { #(#sources,)* .. } => {
+                            #(#rest)*
+                            #view::#name { #(#values),* }
+                        }
+                    }
+                });
+                quote!(match model { #(#arms)* })
+            }
+        };
+        Ok(quote! {
             #[automatically_derived]
-            impl #krate::IntoView<#view> for #ty {
+            impl #impl_generics #krate::IntoView<#view #type_generics> for #ty #where_clause {
                 #[allow(unused_imports, unused_variables)]
                 #[inline]
-                fn into_view(self, keyring: &#krate::Keyring) -> #view {
-                    use #krate::__private::{FillAsItIs as _, FillByView as _, FillNotAtAll as _};
+                fn into_view(self, keyring: &#krate::Keyring) -> #view #type_generics {
+                    use #krate::__private::{
+                        FillAsItIs as _, FillByParts as _, FillByView as _, FillNotAtAll as _,
+                    };
                     let #pattern = self;
-                    #(#first)*
-                    #(#rest)*
-                    #view { #(#names: #filled),* }
+                    #body
                 }
             }
-        }
+        })
     });
+    let impls = impls.collect::<Result<Vec<_>>>()?;
     Ok(quote!(#part #(#impls)*))
+}
+
+/// How the fields of a struct or a variant are filled.
+#[derive(Default)]
+struct Filled {
+    /// The model's fields in the pattern of a variant.
+    sources: Vec<TokenStream>,
+    /// Fields that look at the whole model come first: the others take it apart.
+    first: Vec<TokenStream>,
+    rest: Vec<TokenStream>,
+    values: Vec<TokenStream>,
+}
+
+impl Filled {
+    fn new<'i>(
+        shape: &'i Shape<'_>,
+        krate: &Path,
+        given: &mut Vec<(Ident, &'i Type)>,
+    ) -> Result<Self> {
+        let mut all = Self::default();
+        for (name, field_value, field) in shape.fields() {
+            let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
+            let ty = &field.ty;
+            all.values.push(quote!(#name: #field_value));
+            if shape.variant.is_some() && (is_given || with.is_some() || prefix.is_some()) {
+                return Err(Error::new_spanned(
+                    field,
+                    "a variant is filled from the variant of the model: its fields have only `rename` and `into`",
+                ));
+            }
+            if is_given {
+                given.push((field_value, ty));
+            } else if let Some(with) = with {
+                all.first
+                    .push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
+            } else if let Some(prefix) = prefix {
+                let part = part_path(ty)?;
+                all.rest.push(quote! {
+                    let #field_value: #ty = #part!([#krate] [#prefix] [#ty]);
+                });
+            } else {
+                let from = rename.map_or(name, Member::from);
+                let value = match shape.variant {
+                    Some(_) => {
+                        all.sources.push(quote!(#from: #field_value));
+                        fill(ty.span(), krate, ty, &field_value, is_into)
+                    }
+                    None => {
+                        let from = quote_spanned!(ty.span()=> model.#from);
+                        fill(ty.span(), krate, ty, &from, is_into)
+                    }
+                };
+                all.rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// Fills a field from one of the model. Errors are reported at the place `at`.
@@ -90,14 +159,14 @@ fn fill(
     at: Span,
     krate: &impl ToTokens,
     ty: &impl ToTokens,
-    from: &Ident,
+    from: &impl ToTokens,
     is_into: bool,
 ) -> TokenStream {
     if is_into {
-        return quote_spanned!(at=> ::core::convert::Into::into(model.#from));
+        return quote_spanned!(at=> ::core::convert::Into::into(#from));
     }
-    let filling = quote_spanned!(at=> #krate::__private::Filling::<_, #ty>::of(&model.#from));
-    quote_spanned!(at=> (&&&#filling).fill(model.#from, keyring))
+    let filling = quote_spanned!(at=> #krate::__private::Filling::<_, #ty>::of(&#from));
+    quote_spanned!(at=> (&&&&#filling).fill(#from, keyring))
 }
 
 /// A part of other views, which alone know its model. A macro with the name of the type has the names of its fields, so that it is
@@ -214,18 +283,20 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
             "every field of the part is an `Option`, so nothing says when there is no part: write its type without the `Option`",
         ));
     }
+    let of_model = |from: &Ident| quote_spanned!(prefix.span()=> model.#from);
     let values = sources.iter().enumerate().map(|(number, (source, is_into, is_required))| {
         let from = prefixed(&prefix, source)?;
         let ty =
             quote_spanned!(prefix.span()=> <#part as #krate::__private::PartField<#number>>::Type);
         if of.is_none() || !is_required {
-            return Ok(fill(prefix.span(), &krate, &ty, &from, *is_into));
+            return Ok(fill(prefix.span(), &krate, &ty, &of_model(&from), *is_into));
         }
         // An outer join found no row if a column is null that the part requires.
         let value = match is_into {
             true => quote_spanned!(prefix.span()=> model.#from.map(::core::convert::Into::into)),
             false => {
-                fill(prefix.span(), &krate, &quote!(::core::option::Option<#ty>), &from, false)
+                let ty = quote!(::core::option::Option<#ty>);
+                fill(prefix.span(), &krate, &ty, &of_model(&from), false)
             }
         };
         Ok(quote! {

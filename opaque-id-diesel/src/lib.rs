@@ -6,6 +6,7 @@ mod cells;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -17,6 +18,8 @@ mod sqlite;
 mod uuid_map;
 
 pub use internal::{Id, Internal, StoredIn};
+#[doc(hidden)]
+pub use newtype::driver as __driver;
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
@@ -38,8 +41,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    DieselAnyId as AnyId, DieselIntoModel as IntoModel, DieselOpaqueId as OpaqueId,
-    DieselView as View,
+    DieselAnyId as AnyId, DieselIdNewtype as IdNewtype, DieselIntoModel as IntoModel,
+    DieselOpaqueId as OpaqueId, DieselView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 #[cfg(feature = "postgres")]
-pub(crate) use sea_orm::sea_query::value::postgres_array::NotU8;
+pub use sea_orm::sea_query::value::postgres_array::NotU8;
 use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
 #[cfg(feature = "mysql")]
 use sea_orm::{DatabaseConnection, DatabaseConnectionType, RuntimeErr, sqlx};

@@ -6,6 +6,7 @@ mod internal;
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -15,6 +16,8 @@ mod sqlite;
 mod uuid_map;
 
 pub use internal::Internal;
+#[doc(hidden)]
+pub use newtype::driver as __driver;
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
@@ -36,8 +39,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    SeaOrmAnyId as AnyId, SeaOrmIntoModel as IntoModel, SeaOrmOpaqueId as OpaqueId,
-    SeaOrmView as View,
+    SeaOrmAnyId as AnyId, SeaOrmIdNewtype as IdNewtype, SeaOrmIntoModel as IntoModel,
+    SeaOrmOpaqueId as OpaqueId, SeaOrmView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

@@ -5,6 +5,7 @@ mod compat;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -15,6 +16,8 @@ mod uuid_map;
 
 pub use compat::ArgumentBuffer;
 pub use internal::Internal;
+#[doc(hidden)]
+pub use newtype::driver as __driver;
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
@@ -36,7 +39,8 @@ pub use opaque_id_core::{
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    SqlxAnyId as AnyId, SqlxIntoModel as IntoModel, SqlxOpaqueId as OpaqueId, SqlxView as View,
+    SqlxAnyId as AnyId, SqlxIdNewtype as IdNewtype, SqlxIntoModel as IntoModel,
+    SqlxOpaqueId as OpaqueId, SqlxView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};

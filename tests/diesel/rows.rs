@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::Text;
-use opaque_id_diesel::{Internal, OpaqueId};
+use opaque_id_diesel::{IdNewtype, Internal, OpaqueId};
 use opaque_id_packs::Encrypted;
 use opaque_id_tests::conformance::{columns, shop};
 
@@ -195,6 +195,32 @@ diesel::joinable!(users -> teams (team_id));
 diesel::allow_tables_to_appear_in_same_query!(users, teams);
 
 /// PostgreSQL's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+pub struct UserId(pub Internal<User>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+pub struct TeamId(Internal<Team>);
+
+/// Of a crate without a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, opaque_id_core::IdNewtype)]
+pub struct DomainId(opaque_id_core::Internal<User>);
+
+#[derive(Clone, Debug, PartialEq, Queryable, Selectable, Insertable, Identifiable, AsChangeset)]
+#[diesel(table_name = users, treat_none_as_null = true)]
+pub struct Member {
+    pub id: UserId,
+    pub team_id: Option<TeamId>,
+    pub name: String,
+}
+
+#[derive(Queryable)]
+pub(crate) struct OfDomain {
+    #[diesel(deserialize_as = Internal<User>)]
+    pub id: DomainId,
+    #[expect(dead_code, reason = "a row of two columns")]
+    pub name: String,
+}
+
 pub(crate) mod plain_uuid {
     diesel::table! {
         users (id) {

@@ -1,6 +1,6 @@
 //! What SeaORM alone has: save, both entity formats, relations, schemas from entities, arrays.
 
-use opaque_id_seaorm::Internal;
+use opaque_id_seaorm::{External, Internal};
 use sea_orm::entity::prelude::*;
 #[cfg(feature = "older")]
 use sea_orm::sea_query::extension::postgres::PgFunc;
@@ -23,6 +23,7 @@ pub(crate) fn cases() -> Cases {
             shop.create_tables(database).await?;
             case(&shop.connection).await
         };
+        newtypes
         what_no_type_closes
         active_models_save
         active_models_of_integers_save
@@ -144,6 +145,59 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Verdict {
         let number = number.insert(db).await?;
         let found = unsigned_number::Entity::find_by_id(number.id).one(db).await?;
         assert_eq!(found, Some(number));
+    }
+    Ok(Passed)
+}
+
+/// An entity whose ids are newtypes of the application.
+mod member {
+    use opaque_id_seaorm::{IdNewtype, Internal, OpaqueId};
+    use sea_orm::entity::prelude::*;
+
+    use crate::entity::team;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+    pub(crate) struct MemberId(pub(crate) Internal<Model>);
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+    pub(crate) struct TeamId(Internal<team::Model>);
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    #[sea_orm(table_name = "users")]
+    #[opaque_id(prefix = "user", internal = MemberId)]
+    pub(crate) struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub(crate) id: MemberId,
+        pub(crate) team_id: Option<TeamId>,
+        pub(crate) name: String,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub(crate) enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+async fn newtypes(db: &DatabaseConnection) -> Verdict {
+    let team = add_team(db, "Analysts").await?;
+    let id = member::MemberId(Internal::generate());
+    let new = member::ActiveModel {
+        id: Set(id),
+        team_id: Set(Some(team.id.into())),
+        name: Set("Ada".into()),
+    };
+    let member = new.insert(db).await?;
+    assert_eq!(member::Entity::find_by_id(id).one(db).await?, Some(member.clone()));
+    let of_team = member::Entity::find().filter(member::Column::TeamId.eq(team.id));
+    let of_team = of_team.filter(member::Column::Id.is_in([id]));
+    assert_eq!(of_team.all(db).await?, [member]);
+    let keyring = opaque_id_tests::conformance::mapping::keyring()?;
+    let external: External<member::Model> = keyring.seal(id);
+    assert_eq!(keyring.open(external)?, id);
+    if db.get_database_backend() == DbBackend::Postgres {
+        let select = "SELECT array_agg(id) AS ids FROM users";
+        let row = one(db, Statement::from_string(DbBackend::Postgres, select)).await?;
+        assert_eq!(row.try_get::<Vec<member::MemberId>>("", "ids")?, [id]);
     }
     Ok(Passed)
 }

@@ -2,7 +2,7 @@
 
 use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::resource::ReprOf;
-use opaque_id_sqlx::{External, Internal, OpaqueId};
+use opaque_id_sqlx::{External, IdNewtype, Internal, OpaqueId};
 use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
 
 use crate::macros;
@@ -13,6 +13,20 @@ use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{self, Shop, generate};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+struct UserId(Internal<User>);
+
+/// Of a crate without a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, opaque_id_core::IdNewtype)]
+struct DomainId(opaque_id_core::Internal<User>);
+
+#[derive(sqlx::FromRow)]
+struct Named {
+    #[sqlx(try_from = "Internal<User>")]
+    id: DomainId,
+    name: String,
+}
 
 macro_rules! own {
     ($name:ident, $database:ty, $placeholder:literal, $overrides:ident, $toml:ident) => {
@@ -40,6 +54,24 @@ macro_rules! own {
             }
 
             vec![
+                ("newtypes", |database| {
+                    run(database, async |shop, users| {
+                        let select =
+                            concat!("SELECT id, name FROM users WHERE id = ", $placeholder);
+                        let id = UserId::from(users[1].id);
+                        let row: (UserId, Option<String>) =
+                            sqlx::query_as(select).bind(Some(&id)).fetch_one(&shop.pool).await?;
+                        assert_eq!(row, (id, Some("Grace".to_owned())));
+                        let found: Named =
+                            sqlx::query_as(select).bind(id).fetch_one(&shop.pool).await?;
+                        let back: Internal<User> = found.id.into();
+                        assert_eq!((back, found.name), (users[1].id, "Grace".to_owned()));
+                        let wrong = sqlx::query_scalar::<_, UserId>("SELECT 7");
+                        let error = wrong.fetch_one(&shop.pool).await.expect_err("no UUID");
+                        assert!(error.to_string().contains("invalid key for `user`"), "{error}");
+                        Ok(Passed)
+                    })
+                }),
                 ("bind_by_reference_and_read_a_tuple", |database| {
                     run(database, async |shop, users| {
                         let row: (Internal<User>, String) = sqlx::query_as(concat!(
@@ -181,6 +213,11 @@ fn arrays(database: &Database) -> Verdict {
                 .fetch_one(&shop.pool)
                 .await?;
         assert_eq!(aggregated, ids);
+        let newtypes: Vec<UserId> = sqlx::query_scalar("SELECT $1")
+            .bind(found.iter().copied().map(UserId::from).collect::<Vec<_>>())
+            .fetch_one(&shop.pool)
+            .await?;
+        assert_eq!(newtypes, [UserId(ids[1]), UserId(ids[2])]);
         let with_null: Vec<Option<Internal<User>>> = sqlx::query_scalar("SELECT $1")
             .bind([Some(ids[0]), None])
             .fetch_one(&shop.pool)

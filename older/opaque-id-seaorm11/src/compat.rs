@@ -3,7 +3,7 @@
 use std::error::Error;
 
 #[cfg(feature = "postgres")]
-pub(crate) use sea_orm::sea_query::value::with_array::NotU8;
+pub use sea_orm::sea_query::value::with_array::NotU8;
 use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
 #[cfg(feature = "mysql")]
 use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};

@@ -153,6 +153,44 @@ fn ids_of_an_audience_are_those_of_the_vectors() {
     }
 }
 
+/// What `Debug` shows after `reveal_in_logs`, of a resource of any form.
+#[test]
+fn an_id_of_a_log_says_itself_that_it_is_one() {
+    let entries = ok("", "keygen --key-id 0");
+    for (of, key) in [
+        ("--prefix part --key int", "42"),
+        ("--prefix part --key int --form mapped", "42"),
+        ("--prefix user --key uuid7 --form tagged", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+        ("--prefix user --key uuid7 --form uuid", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+    ] {
+        let id = ok(&entries, &format!("seal {of} --audience logs -- {key}"));
+        assert!(id.contains("_log"), "{id}");
+        for audience in ["", " --audience logs", " --audience partner"] {
+            let opened = ok(&entries, &format!("open {of}{audience} -- {id}"));
+            assert!(opened.starts_with(&format!("{key}  ")), "{opened}");
+        }
+        if of.contains("mapped") {
+            continue; // It has no subkeys.
+        }
+        let of_logs = ok(&entries, &format!("export-subkeys {of} --audience logs"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("subkeys");
+        std::fs::write(&file, of_logs).expect("written");
+        #[cfg(unix)]
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .expect("set");
+        let opened = ok("", &format!("open --keys-file {} -- {id}", file.display()));
+        assert!(opened.starts_with(&format!("{key}  ")), "{opened}");
+    }
+    let of = "--prefix user --key uuid7";
+    let id = ok(&entries, &format!("seal {of} -- 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"));
+    refuses(
+        &run(&entries, &format!("open {of} --audience logs -- {id}")),
+        1,
+        "expected an id of a log",
+    );
+}
+
 #[test]
 fn conformance_says_what_differs() {
     // It answers with the request.

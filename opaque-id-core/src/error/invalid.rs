@@ -39,6 +39,8 @@ pub(crate) enum IdProblem {
     /// It starts with another resource's prefix and is otherwise well formed.
     #[error("it is an id of another resource")]
     OtherPrefix,
+    #[error("it is an id of a log, which no API accepts; open it by `opaque-id open`")]
+    OfLog,
     #[error("it does not start with the prefix and an underscore")]
     NoPrefix,
     #[error("expected {expected} characters{}, found {found}", after_prefix(*expected))]

@@ -1,5 +1,6 @@
 //! The reason why a text is not an id.
 
+use super::log::from_log;
 use super::{SHORT_CHARS, TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
 use crate::base32;
 use crate::error::{IdProblem, Invalid};
@@ -13,6 +14,9 @@ pub(super) fn diagnose(prefix: &str, text: &str, expected: usize) -> Invalid {
 }
 
 fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
+    if from_log(text).is_some() {
+        return IdProblem::OfLog;
+    }
     if text_id_prefix(text).is_some_and(|other| other != prefix) {
         return IdProblem::OtherPrefix;
     }

@@ -5,6 +5,7 @@
 
 mod diagnose;
 mod kind;
+mod log;
 mod mapped;
 pub(crate) mod short;
 mod tagged;
@@ -17,6 +18,8 @@ use core::hash::Hash;
 use ::uuid::Uuid;
 
 pub use self::kind::FormKind;
+#[doc(hidden)]
+pub use self::log::{LOGS_AUDIENCE, from_log, to_log};
 pub use self::mapped::{Mapped, MappedUuid};
 pub use self::short::Short;
 pub use self::tagged::Tagged;

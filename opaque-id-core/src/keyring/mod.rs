@@ -5,6 +5,7 @@ mod builder;
 mod command;
 mod file;
 mod grant;
+mod logs;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod opened;
@@ -24,6 +25,9 @@ pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
 pub use self::command::UnwrapByCommand;
 #[doc(hidden)]
 pub use self::file::read_file;
+#[doc(hidden)]
+pub use self::logs::debug_id;
+pub use self::logs::reveal_in_logs;
 use self::opened::{Count, Opened};
 pub use self::runtime::RuntimeResource;
 use self::secret::Secret;

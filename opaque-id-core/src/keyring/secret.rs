@@ -246,7 +246,7 @@ impl Secret {
 
     /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds and one
     /// of four would run under the same round keys, and the ids of one kind would open as the other's.
-    fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+    pub(super) fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);
         match *kind == T::Key::KIND {

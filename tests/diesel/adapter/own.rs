@@ -27,6 +27,7 @@ pub(crate) fn cases() -> Cases {
         };
     }
     cases! {
+        newtypes
         associations
         plain_columns
         plain_integer_columns
@@ -66,6 +67,25 @@ async fn associations(database: &Database) -> Verdict {
         .select((User::as_select(), Option::<Team>::as_select()));
     let left = run!(shop.load::<(User, Option<Team>)>(left))?;
     assert_eq!(left, [(users[1].clone(), None)]);
+    Ok(Passed)
+}
+
+async fn newtypes(database: &Database) -> Verdict {
+    let (shop, team, users) = open(database).await?;
+    let ada =
+        Member { id: UserId(Internal::generate()), team_id: Some(team.into()), name: "Ada".into() };
+    run!(shop.execute(diesel::insert_into(users::table).values(&ada)))?;
+    let of_team = users::table.filter(users::team_id.eq(TeamId::from(team)));
+    let of_team = of_team.filter(users::id.eq_any([ada.id, users[1].id.into()]));
+    let of_team = run!(shop.load::<Member>(of_team.select(Member::as_select())))?;
+    assert_eq!(of_team, std::slice::from_ref(&ada));
+    let mut moved = Member { team_id: None, ..ada };
+    moved.name = "Grace".into();
+    run!(shop.execute(diesel::update(&moved).set(&moved)))?;
+    let found = || users::table.find(moved.id);
+    assert_eq!(run!(shop.first::<Member>(found().select(Member::as_select())))?, moved);
+    let domain = run!(shop.first::<OfDomain>(found().select((users::id, users::name))))?;
+    assert_eq!(Internal::<User>::from(domain.id), moved.id.into());
     Ok(Passed)
 }
 

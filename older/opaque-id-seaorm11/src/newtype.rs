@@ -1,0 +1,1 @@
+../../../opaque-id-seaorm/src/newtype.rs

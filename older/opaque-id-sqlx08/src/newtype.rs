@@ -1,0 +1,1 @@
+../../../opaque-id-sqlx/src/newtype.rs

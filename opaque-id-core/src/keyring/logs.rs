@@ -1,0 +1,96 @@
+//! Internal ids in logs and errors, sealed for an audience of their own.
+
+use core::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use super::{Keyring, SharedKeyring};
+use crate::form::{self, Form, SealedFormOf, Text, TextBuffer};
+use crate::resource::{OpaqueId, ReprOf};
+
+struct Logs {
+    shared: SharedKeyring,
+    /// The keyring as it was last, and that of its audience.
+    last: (Keyring, Keyring),
+}
+
+static LOGS: RwLock<Option<Logs>> = RwLock::new(None);
+
+fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
+    let of_logs = keyring.for_audience(form::LOGS_AUDIENCE);
+    (keyring, of_logs)
+}
+
+/// Shows internal ids in `Debug`, for the whole process: `Internal<user>(user_log2k7a0g3m9hq4w8xn5vz1tcbr6e)` instead of
+/// `Internal<user>(..)`.
+///
+/// Logs and error messages then name the row, and still contain no key. The text is sealed for the
+/// [audience](Keyring::for_audience) `logs`, in the text form whatever the resource's form is, so that it is unrelated to the id that an API
+/// shows. No API accepts it: parsing an [`External`](crate::External) from it fails, and the error names the reason.
+/// `opaque-id open` opens it.
+///
+/// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are
+/// replaced while the application runs: a new secret seals from its replacement on. An id stays hidden where it cannot be sealed, because
+/// another resource with another kind of key has its domain.
+///
+/// ```
+/// use opaque_id_core::keyring::reveal_in_logs;
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "part", key = i64)]
+/// struct Part;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let id = Internal::<Part>::from_key(42)?;
+/// assert_eq!(format!("{id:?}"), "Internal<part>(..)");
+///
+/// reveal_in_logs(&keyring);
+/// let shown = format!("{id:?}");
+/// assert!(shown.starts_with("Internal<part>(part_log"));
+/// let text = &shown["Internal<part>(".len()..shown.len() - 1];
+/// assert!(text.parse::<External<Part>>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
+    let shared = keyring.into();
+    let last = of_logs(shared.current());
+    *LOGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Logs { shared, last });
+}
+
+/// Returns the keyring that seals for logs, of the secrets as they are now.
+fn current() -> Option<Keyring> {
+    let keyring = {
+        let logs = LOGS.read().unwrap_or_else(PoisonError::into_inner);
+        let logs = logs.as_ref()?;
+        let keyring = logs.shared.current();
+        if keyring.is_clone_of(&logs.last.0) {
+            return Some(logs.last.1.clone());
+        }
+        keyring
+    };
+    let last = of_logs(keyring);
+    let of_logs = last.1.clone();
+    if let Some(logs) = LOGS.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        logs.last = last;
+    }
+    Some(of_logs)
+}
+
+fn seal<T: OpaqueId>(repr: ReprOf<T>) -> Option<String> {
+    let keyring = current()?;
+    let key_id = keyring.sealing_key_id();
+    let secret = keyring.secret(key_id)?;
+    // Its subkeys would panic.
+    secret.claim_domain::<T>().ok()?;
+    let body = <Text as SealedFormOf<T::Key>>::seal(secret.subkeys::<T>(), key_id, repr);
+    Some(form::to_log(Text::write(T::PREFIX, body, &mut TextBuffer::new())))
+}
+
+/// Writes an internal id: sealed, if [`reveal_in_logs`] was called, and hidden otherwise.
+///
+/// # Errors
+/// The formatter's own.
+pub fn debug_id<T: OpaqueId>(repr: ReprOf<T>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let sealed = seal::<T>(repr);
+    write!(f, "Internal<{}>({})", T::PREFIX, sealed.as_deref().unwrap_or(".."))
+}

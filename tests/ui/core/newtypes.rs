@@ -1,0 +1,26 @@
+use opaque_id_core::{IdNewtype, Internal, OpaqueId};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "part", key = i64)]
+struct Part;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user", internal = PartId)]
+struct User;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+struct PartId(Internal<Part>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IdNewtype)]
+struct Unsorted(Internal<Part>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, IdNewtype)]
+struct Serialized(Internal<Part>);
+
+fn from_a_key() -> PartId {
+    42_i64.into()
+}
+
+fn from_another_newtype(id: PartId) -> Serialized {
+    id.into()
+}
