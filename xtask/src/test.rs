@@ -63,7 +63,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     let core = cargo("test --package=opaque-id-core --locked --tests");
     // Documentation comes first: cargo locks the folder while it builds the others, and the tests have begun by then.
     let mut beside = [cargo_test("--doc"), older, core];
-    let mut tests = cargo_test("--tests");
+    let mut tests = cargo_test("--tests --no-fail-fast");
     for command in beside.iter_mut().chain([&mut tests]) {
         command.env(&variable, &shared);
     }

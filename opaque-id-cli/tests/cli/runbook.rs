@@ -136,6 +136,12 @@ fn the_runbook_works_command_by_command() {
     assert!(app.opens(renewed.trim_end().parse().expect("an id")));
 
     follow("## An id from a log", folder);
+    let seal = "opaque-id seal --keys-file keys --prefix user --audience logs 01976e2e-7c1a-7bd1-8a3c-5d6b1f0e9a42";
+    let logged = shell(seal, folder);
+    let logged = super::stdout(&logged);
+    let line = format!("2026-11-26T19:09:52Z INFO no order of Internal<user>({})\n", logged.trim());
+    std::fs::write(folder.join("shop.log"), line).expect("a file");
+    follow("### Find the row behind an id in a log", folder);
     follow("### Without the secrets", folder);
     follow("### A log of who opened what", folder);
 }
@@ -151,6 +157,7 @@ fn no_command_is_left_out() {
         "### 2 Move to the front",
         "### 3 Retire",
         "## An id from a log",
+        "### Find the row behind an id in a log",
         "### Without the secrets",
         "### A log of who opened what",
     ];
