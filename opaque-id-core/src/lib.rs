@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+#![doc(html_root_url = "https://docs.rs/opaque-id-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // So that the derive's `::opaque_id_core` also resolves in this crate's own tests.

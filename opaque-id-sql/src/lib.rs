@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+#![doc(html_root_url = "https://docs.rs/opaque-id-sql/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(hidden)]

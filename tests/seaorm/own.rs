@@ -157,23 +157,23 @@ mod member {
     use crate::entity::team;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
-    pub(crate) struct MemberId(pub(crate) Internal<Model>);
+    pub struct MemberId(pub Internal<Model>);
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
-    pub(crate) struct TeamId(Internal<team::Model>);
+    pub struct TeamId(Internal<team::Model>);
 
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "users")]
     #[opaque_id(prefix = "user", internal = MemberId)]
-    pub(crate) struct Model {
+    pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
-        pub(crate) id: MemberId,
-        pub(crate) team_id: Option<TeamId>,
-        pub(crate) name: String,
+        pub id: MemberId,
+        pub team_id: Option<TeamId>,
+        pub name: String,
     }
 
     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub(crate) enum Relation {}
+    pub enum Relation {}
 
     impl ActiveModelBehavior for ActiveModel {}
 }
