@@ -471,7 +471,15 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     let other = world.table(None)?;
     world.put(&table, 9, &similar(10))?;
     world.execute("COMMIT")?;
-    world.put(&table, 10, &similar(11))?;
+    // The first call afterwards reads the settings once.
+    let eleven = similar(11);
+    let mut put = Running::new(table.put([(id(10), &eleven)]), INSIDE);
+    let mut statements = 0;
+    while world.step(&mut put)? {
+        statements += 1;
+    }
+    put.result()?;
+    assert_eq!(statements, 2);
     for key in [9, 10] {
         assert_eq!(world.read_outside(&other, key)?, Some(similar(key + 1)));
     }

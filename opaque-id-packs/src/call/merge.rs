@@ -169,9 +169,9 @@ impl Merge {
             }
             self.unmerged = surveyed;
             // A pack and the packs that were split from it, the last one first.
-            let mut task = vec![PackTask { pack, from: pack, limit, is_overdue }];
-            while let Some(next) = task.pop() {
-                self.merge_pack(session, next, &mut task).await?;
+            let mut queue = vec![PackTask { pack, from: pack, limit, is_overdue }];
+            while let Some(task) = queue.pop() {
+                self.merge_pack(session, task, &mut queue).await?;
             }
             // Some surveyed rows were not found. Another client has merged them or has split a pack.
             self.is_out_of_date |= self.unmerged.rows > 0;
@@ -179,7 +179,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Merges rows into a pack: as many as a statement may contain. More come queue.
+    /// Merges rows into a pack, as many as a statement may contain. The tasks for the other rows go into the queue.
     async fn merge_pack(
         &mut self,
         session: &mut Session,

@@ -60,7 +60,7 @@ pub(crate) struct Session {
     began: Instant,
     /// The keys of the groups that have rows in the last answer, or whose rows the call writes next.
     groups: GroupKeys,
-    /// Whether a statement has run that is not about settings or keys.
+    /// Whether a statement has run that is not about keys.
     has_run: bool,
 }
 
@@ -120,7 +120,12 @@ impl Session {
             true => !self.is_in_transaction() && self.table.is_unchecked(),
             false => self.table.is_uncommitted(),
         };
-        if is_due { self.read_settings().await } else { Ok(()) }
+        if is_due {
+            self.read_settings().await?;
+            // Later statements of this call need not read them again.
+            self.has_run = true;
+        }
+        Ok(())
     }
 
     /// Reads the settings and the dictionaries. If a dictionary was lost, inserts it again.
