@@ -1,6 +1,6 @@
 //! Extractors for routers of any state, such as a framework's: the layer [`lend_keyring`](crate::lend_keyring) lends the keyring.
 //!
-//! They are those of the crate's root in everything else. Without the layer around a route, each request is 500, and an event in
+//! They work like the extractors of the crate's root. Without the layer around a route, each request is 500, and an event in
 //! the log, at the level ERROR with the target `opaque_id`, names the layer. The compiler does not notice that it is
 //! missing: where the state is yours, use the extractors of the root.
 //!

@@ -1,4 +1,4 @@
-//! What an extractor lends to the ids that serde reaches.
+//! The keyring that an extractor lends to the ids that serde reaches.
 //!
 //! serde reaches ids at any depth of an application's types, and has no place for a keyring, nor for an error that is more than a
 //! text. A wire type for each of the application's types would need a derive that repeats serde's attributes. So extractors run
@@ -137,7 +137,7 @@ impl Scope {
         let mut extractor = pin!(extractor);
         let output = poll_fn(|context| {
             let _entered = Entered::new(&mut scope);
-            // Of another task on this thread.
+            // Another task on this thread may have left a refusal.
             let _ = take_refused();
             let polled = extractor.as_mut().poll(context);
             if polled.is_ready() {

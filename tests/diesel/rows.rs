@@ -201,7 +201,7 @@ pub struct UserId(pub Internal<User>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 pub struct TeamId(Internal<Team>);
 
-/// Of a crate without a database.
+/// An id of a crate without a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, opaque_id_core::IdNewtype)]
 pub struct DomainId(opaque_id_core::Internal<User>);
 

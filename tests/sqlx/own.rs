@@ -17,7 +17,7 @@ use opaque_id_tests::kind::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 struct UserId(Internal<User>);
 
-/// Of a crate without a database.
+/// An id of a crate without a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, opaque_id_core::IdNewtype)]
 struct DomainId(opaque_id_core::Internal<User>);
 

@@ -29,7 +29,7 @@ const FRAMEWORK: Framework = Framework {
     ..super::FRAMEWORK
 };
 
-/// A state of which nobody has heard, as a framework's.
+/// The state of a framework, without a keyring.
 type Shop = State<shop::App>;
 
 fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &opaque_id_axum::PageQuery<T> {
