@@ -49,8 +49,14 @@ fn block(readme: &str, language: &str) -> Result<String> {
     Ok(block.to_owned())
 }
 
-/// Lines of dependencies, with the `[dependencies]` that only some READMEs print.
+/// Lines of dependencies, with the `[dependencies]` that only some READMEs print. The first README has `cargo add`.
 fn dependencies(readme: &str) -> Result<String> {
+    if let Ok(command) = block(readme, "console")
+        && let Some(names) = command.strip_prefix("$ cargo add ")
+    {
+        let lines = names.split_whitespace().map(|name| format!("{name} = \"*\"\n"));
+        return Ok(format!("[dependencies]\n{}", lines.collect::<String>()));
+    }
     let toml = block(readme, "toml")?;
     Ok(match toml.starts_with("[dependencies]") {
         true => toml,

@@ -46,7 +46,6 @@ pub(crate) fn release() -> Result {
         command.args(packages.iter().flat_map(|name| ["--package", name]));
         run(in_folder(&packed, command))
     };
-    on_packed(cargo("build --quiet"), &["first", "first08"])?;
     // The examples' documents call it.
     run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
     on_packed(cargo("test --all-features"), &[&CRATES[..], &EXAMPLES].concat())?;
@@ -63,14 +62,12 @@ pub(crate) fn folder() -> PathBuf {
     root().join("older")
 }
 
-/// Unpacks the crates into a workspace, with the examples on them, and an application on each version of sqlx.
+/// Unpacks the crates into a workspace, with the examples on them.
 fn pack() -> Result<PathBuf> {
     let packed = packages::empty("packed-older")?;
     let newer = Vec::from_iter(NEWER.into_iter().chain(EXAMPLES));
     packages::unpack(root(), &newer, "--locked", &packed)?;
     packages::unpack(&folder(), &CRATES, "--exclude-lockfile", &packed)?;
-    packages::first(&packed.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
-    packages::first(&packed.join("first08"), on_older)?;
     let version = manifests::value("Cargo.toml", "version")?;
     for name in EXAMPLES {
         let example = packed.join(format!("{name}-{version}"));

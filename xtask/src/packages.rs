@@ -38,22 +38,23 @@ pub(crate) fn unpack(of: &Path, packages: &[&str], option: &str, to: &Path) -> R
     Ok(())
 }
 
-/// Writes the README's first example, with other dependencies.
-pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result {
+/// Writes the README's first example as a package.
+pub(crate) fn first(folder: &Path) -> Result {
     let readme = fs::read_to_string(root().join("README.md"))?;
     let block = |fence: &str| {
         let (_, block) = readme.split_once(fence)?;
         block.split_once("```").map(|(block, _)| block)
     };
-    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n"))
-    else {
-        return Err("README.md has no example: expected ```toml and ```rust,no_run".into());
+    let (Some(added), Some(program)) = (block("$ cargo add "), block("```rust\n")) else {
+        return Err("README.md has no example: expected `cargo add` and ```rust".into());
     };
+    let lines = added.split_whitespace().map(|name| format!("{name} = \"*\"\n"));
+    let dependencies = format!("[dependencies]\n{}", lines.collect::<String>());
     let name = folder.file_name().unwrap_or_default().display();
     let package =
         format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n");
     fs::create_dir_all(folder.join("src"))?;
-    fs::write(folder.join("Cargo.toml"), package + &edit(dependencies)?)?;
+    fs::write(folder.join("Cargo.toml"), package + &dependencies)?;
     fs::write(folder.join("src/main.rs"), program)?;
     Ok(())
 }

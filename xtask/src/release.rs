@@ -80,7 +80,7 @@ fn packed() -> Result {
     let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
     let folder = packages::empty("packed")?;
     packages::unpack(root(), &names, "--locked", &folder)?;
-    packages::first(&folder.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
+    packages::first(&folder.join("first"))?;
     packages::workspace(&folder, root(), &published)?;
     let mut test = cargo("test --workspace --all-features");
     test.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
