@@ -156,37 +156,6 @@ pub(crate) fn decode_40(text: &[u8; 8]) -> Result<u64, InvalidCharacter> {
     }
 }
 
-/// Five bytes are eight characters; fewer have as many as they need.
-const BYTES: usize = 5;
-
-pub(crate) fn encode_bytes(bytes: &[u8]) -> String {
-    bytes.chunks(BYTES).flat_map(encode_chunk).map(char::from).collect()
-}
-
-fn encode_chunk(bytes: &[u8]) -> impl Iterator<Item = u8> {
-    let mut word = [0; 8];
-    word[3..3 + bytes.len()].copy_from_slice(bytes);
-    let mut text = [0; 8];
-    encode_40(u64::from_be_bytes(word), &mut text);
-    text.into_iter().take((8 * bytes.len()).div_ceil(5))
-}
-
-/// Reads bytes, or returns `None` unless it is exactly the text that is written for them.
-pub(crate) fn decode_bytes(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() * BYTES / 8);
-    for chunk in text.as_bytes().chunks(8) {
-        let mut padded = [ALPHABET[0]; 8];
-        padded[..chunk.len()].copy_from_slice(chunk);
-        let word = decode_40(&padded).ok()?.to_be_bytes();
-        let decoded = &word[3..3 + chunk.len() * BYTES / 8];
-        if !encode_chunk(decoded).eq(chunk.iter().copied()) {
-            return None;
-        }
-        bytes.extend_from_slice(decoded);
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest1::prelude::*;
@@ -227,14 +196,6 @@ mod tests {
             if let Ok(Some(number)) = decode_65(&text) {
                 encode_65(number, &mut encoded);
                 prop_assert_eq!(encoded, text);
-            }
-        }
-
-        #[test]
-        fn bytes_round_trip(bytes: Vec<u8>, text in "[0-9a-hjkmnp-tv-zIo]{0,20}") {
-            prop_assert_eq!(decode_bytes(&encode_bytes(&bytes)), Some(bytes));
-            if let Some(bytes) = decode_bytes(&text) {
-                prop_assert_eq!(encode_bytes(&bytes), text);
             }
         }
 

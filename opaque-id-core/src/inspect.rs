@@ -11,6 +11,7 @@ use crate::form::{
 use crate::key::{Key, Ulid, Uuid7};
 use crate::key_id::KeyId;
 use crate::prefix::{cursor_resource, is_prefix};
+#[cfg(feature = "tokens")]
 use crate::token::{KINDS, Purpose};
 
 /// The result of [`inspect`].
@@ -176,9 +177,12 @@ fn parse(text: &str) -> Inspection {
     let Some((prefix, body)) = text.rsplit_once('_') else {
         return parse_without_prefix(text);
     };
-    let token = prefix.rsplit_once('_').filter(|_| body.len() > TAGGED_CHARS);
-    if let Some(token) = token.and_then(|(prefix, kind)| parse_token(prefix, kind, text)) {
-        return token;
+    #[cfg(feature = "tokens")]
+    {
+        let token = prefix.rsplit_once('_').filter(|_| body.len() > TAGGED_CHARS);
+        if let Some(token) = token.and_then(|(prefix, kind)| parse_token(prefix, kind, text)) {
+            return token;
+        }
     }
     let likely = [SHORT_CHARS, TEXT_CHARS, TAGGED_CHARS];
     let likely = likely.into_iter().min_by_key(|chars| body.len().abs_diff(*chars));
@@ -212,6 +216,7 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
+#[cfg(feature = "tokens")]
 fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
     let kind = KINDS.into_iter().find(|known| *known == kind).filter(|_| is_prefix(prefix))?;
     let parsed = Purpose::of_kind(kind).parse(prefix, text);
@@ -264,6 +269,7 @@ mod tests {
     const TEXT: &str = "user_7x1nhm7sq0r1qh4pewbejb04n3";
 
     #[test]
+    #[cfg(feature = "tokens")]
     fn a_token_is_recognized_by_its_kind() {
         let body =
             "05z4fbrnhtevaky5wj82kfz33wfaawr2gf80nrac6ap3d9h9d8wam3v67fbvkt3d274zbgg63xxb52hjyae2j";

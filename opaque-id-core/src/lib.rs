@@ -44,6 +44,7 @@ mod schema;
 mod serde;
 mod slot;
 mod subkeys;
+#[cfg(feature = "tokens")]
 mod token;
 #[cfg(feature = "serde")]
 pub mod trusted;

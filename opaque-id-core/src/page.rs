@@ -1,9 +1,9 @@
 //! Pages of a list: what to query for one, and what to answer.
 
-#[cfg(feature = "serde")]
+#[cfg(feature = "tokens")]
 mod listing;
 
-#[cfg(feature = "serde")]
+#[cfg(feature = "tokens")]
 pub use self::listing::Listing;
 use crate::range::{IdRange, Position};
 use crate::resource::InternalId;

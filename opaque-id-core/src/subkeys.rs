@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+#[cfg(feature = "tokens")]
 use aes_gcm_siv::{Aes256GcmSiv, KeyInit};
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -115,6 +116,7 @@ pub struct Subkeys {
     pub(crate) two_rounds: Feistel<2>,
     pub(crate) short: Ff1,
     pub(crate) tag: u64,
+    #[cfg(feature = "tokens")]
     token: Option<Aes256GcmSiv>,
     is_public: bool,
 }
@@ -126,11 +128,12 @@ impl Subkeys {
         expand_ids(prk, domain, &mut of_ids);
         let mut subkeys = Self::of_ids(&of_ids);
         subkeys.is_public = is_public;
-        subkeys.token = (!is_public).then(|| {
+        #[cfg(feature = "tokens")]
+        if !is_public {
             let mut token = Zeroizing::new([0; 32]);
             expand(prk, Label::Token, domain, &mut *token);
-            Aes256GcmSiv::new((&*token).into())
-        });
+            subkeys.token = Some(Aes256GcmSiv::new((&*token).into()));
+        }
         subkeys
     }
 
@@ -153,6 +156,7 @@ impl Subkeys {
             mac: AesBlock::new(next(rest)),
             cursor: [AesBlock::new(next(rest)), AesBlock::new(next(rest))],
             short: Ff1::new(next(rest)),
+            #[cfg(feature = "tokens")]
             token: None,
             is_public: false,
         }
@@ -166,6 +170,7 @@ impl Subkeys {
     }
 
     /// Returns the cipher of tokens, unless anybody has its key, or these are subkeys of ids alone.
+    #[cfg(feature = "tokens")]
     pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
         self.token.as_ref()
     }

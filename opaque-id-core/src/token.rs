@@ -36,7 +36,6 @@ impl Purpose {
     }
 
     /// A position is for a list and a filter in JSON, which contains no zero: so the bytes tell where the list's name ends.
-    #[cfg(feature = "serde")]
     pub(crate) fn position(listing: &str, filter: &str) -> Self {
         Self::new(POSITION, &[listing, filter])
     }
@@ -80,7 +79,7 @@ impl Purpose {
         let ciphertext = cipher.encrypt(&Nonce::from(nonce), message);
         let ciphertext = ciphertext.expect("a payload is shorter than 2^36 bytes");
         let bytes = [&[key_id.get()][..], &nonce, &ciphertext].concat();
-        self.prefix(prefix) + &base32::encode_bytes(&bytes)
+        self.prefix(prefix) + &encode_bytes(&bytes)
     }
 
     pub(crate) fn parse(&self, prefix: &str, text: &str) -> Result<Token, Invalid> {
@@ -96,7 +95,7 @@ impl Purpose {
                 false => IdProblem::Character { position },
             }));
         }
-        let bytes = base32::decode_bytes(body).ok_or(IdProblem::NotWhole)?;
+        let bytes = decode_bytes(body).ok_or(IdProblem::NotWhole)?;
         let (key_id, rest) = bytes.split_first().ok_or(IdProblem::NotWhole)?;
         let (nonce, ciphertext) = rest.split_first_chunk().ok_or(IdProblem::NotWhole)?;
         let key_id = KeyId::new(*key_id).ok_or(IdProblem::KeyId)?;
@@ -119,9 +118,41 @@ pub(crate) struct Token {
     ciphertext: Vec<u8>,
 }
 
+/// Five bytes are eight characters; fewer have as many as they need.
+const BYTES: usize = 5;
+
+fn encode_bytes(bytes: &[u8]) -> String {
+    bytes.chunks(BYTES).flat_map(encode_chunk).map(char::from).collect()
+}
+
+fn encode_chunk(bytes: &[u8]) -> impl Iterator<Item = u8> {
+    let mut word = [0; 8];
+    word[3..3 + bytes.len()].copy_from_slice(bytes);
+    let mut text = [0; 8];
+    base32::encode_40(u64::from_be_bytes(word), &mut text);
+    text.into_iter().take((8 * bytes.len()).div_ceil(5))
+}
+
+/// Reads bytes, or returns `None` unless it is exactly the text that is written for them.
+fn decode_bytes(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() * BYTES / 8);
+    for chunk in text.as_bytes().chunks(8) {
+        let mut padded = [b'0'; 8];
+        padded[..chunk.len()].copy_from_slice(chunk);
+        let word = base32::decode_40(&padded).ok()?.to_be_bytes();
+        let decoded = &word[3..3 + chunk.len() * BYTES / 8];
+        if !encode_chunk(decoded).eq(chunk.iter().copied()) {
+            return None;
+        }
+        bytes.extend_from_slice(decoded);
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use hkdf::Hkdf;
+    use proptest1::prelude::*;
     use sha2::Sha256;
 
     use super::*;
@@ -141,5 +172,15 @@ mod tests {
         let token = purpose.parse("user", &text).expect("well formed");
         assert!(purpose.open(&theirs, &token).is_some());
         assert!(purpose.open(&subkeys(secret, "user", true), &token).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_round_trip(bytes: Vec<u8>, text in "[0-9a-hjkmnp-tv-zIo]{0,20}") {
+            prop_assert_eq!(decode_bytes(&encode_bytes(&bytes)), Some(bytes));
+            if let Some(bytes) = decode_bytes(&text) {
+                prop_assert_eq!(encode_bytes(&bytes), text);
+            }
+        }
     }
 }

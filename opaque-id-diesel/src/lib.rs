@@ -1,23 +1,38 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-mod cells;
 mod internal;
+#[cfg(feature = "mapping")]
+pub mod mapping;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod run;
-#[cfg(feature = "async")]
-mod run_async;
-mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod uuid_map;
 
 pub use internal::{Id, Internal, StoredIn};
+/// For opaque-id-packs.
+#[cfg(feature = "mapping")]
+#[doc(hidden)]
+pub use mapping::run::run;
+/// For opaque-id-packs.
+#[cfg(feature = "async")]
+#[doc(hidden)]
+pub use mapping::run_async::run_async;
+#[cfg(feature = "mapping")]
+pub use mapping::{
+    run::{SupportedBackend, retry},
+    sequence::{Sequence, SequenceError},
+    uuid_map::{MappingError, UuidColumn, UuidMap},
+};
+#[cfg(feature = "async")]
+pub use mapping::{
+    run_async::{AsyncSupportedBackend, retry_async},
+    sequence::AsyncSequence,
+    uuid_map::{AsyncUuidColumn, AsyncUuidMap},
+};
 #[doc(hidden)]
 pub use newtype::driver as __driver;
 #[doc(hidden)]
@@ -44,33 +59,9 @@ pub use opaque_id_derive::{
     DieselAnyId as AnyId, DieselIdNewtype as IdNewtype, DieselIntoModel as IntoModel,
     DieselOpaqueId as OpaqueId, DieselView as View,
 };
+#[cfg(feature = "mapping")]
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
-/// For opaque-id-packs.
-#[doc(hidden)]
-pub use run::run;
-pub use run::{SupportedBackend, retry};
-/// For opaque-id-packs.
-#[cfg(feature = "async")]
-#[doc(hidden)]
-pub use run_async::run_async;
-#[cfg(feature = "async")]
-pub use run_async::{AsyncSupportedBackend, retry_async};
-#[cfg(feature = "async")]
-pub use sequence::AsyncSequence;
-pub use sequence::Sequence;
-#[cfg(feature = "async")]
-pub use uuid_map::{AsyncUuidColumn, AsyncUuidMap};
-pub use uuid_map::{UuidColumn, UuidMap};
-
-/// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
-pub mod mapping {
-    #[doc(no_inline)]
-    pub use opaque_id_sql::mapping::{guide, uuid_hash};
-}
-
-/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
-pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;
-
-/// The error of a [`Sequence`]'s calls.
-pub type SequenceError = opaque_id_sql::SequenceError<diesel::result::Error>;
+pub use opaque_id_sql::Retry;
+#[cfg(any(feature = "mapping", feature = "tokens"))]
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, PageSql, SqlPart};

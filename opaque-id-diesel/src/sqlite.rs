@@ -1,17 +1,12 @@
 //! `BLOB` of 16 bytes and `INTEGER`.
 
-use diesel::deserialize;
-use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer};
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
-use opaque_id_sql::dialect::Failure;
-use opaque_id_sql::statement::Cell;
 
-use crate::run::{UnknownFailure, supported_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -79,25 +74,4 @@ impl StoredIn<Sqlite> for i32 {
         let value = <i64 as StoredIn<Sqlite>>::read::<T>(value)?;
         Self::from_integer(value).ok_or_else(|| KeyError::too_large(T::PREFIX))
     }
-}
-
-// 6 mapping
-
-supported_backend!(Sqlite, Sqlite, cell, failure);
-
-/// SQLite's messages are in English only.
-fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    UnknownFailure::Known(match error.message() {
-        "database is locked" | "database table is locked" => Failure::Conflict,
-        _ => Failure::Other,
-    })
-}
-
-fn cell(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Cell> {
-    Ok(match value.value_type() {
-        Some(SqliteType::Long) => Cell::Integer(value.read_long()),
-        Some(SqliteType::Binary) => Cell::Bytes(value.read_blob().to_owned()),
-        Some(SqliteType::Text) => Cell::Text(value.read_text().to_owned()),
-        other => return Err(format!("expected an integer, a blob or text, found {other:?}").into()),
-    })
 }

@@ -4,43 +4,52 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use sea_orm::DbErr;
 #[cfg(feature = "postgres")]
 pub use sea_orm::sea_query::value::postgres_array::NotU8;
-use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
-#[cfg(feature = "mysql")]
-use sea_orm::{DatabaseConnection, DatabaseConnectionType, RuntimeErr, sqlx};
 
 /// Returns the error of a value that is no internal id.
 pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
     DbErr::TryIntoErr { from, into: "Internal", source: Arc::new(error) }
 }
 
-pub(crate) async fn execute(
-    on: &impl ConnectionTrait,
-    statement: Statement,
-) -> Result<ExecResult, DbErr> {
-    on.execute_raw(statement).await
-}
+/// The part for mapping tables and sequences.
+#[cfg(feature = "mapping")]
+pub(crate) mod mapping {
+    #[cfg(feature = "mysql")]
+    use std::sync::Arc;
 
-pub(crate) async fn query_all(
-    on: &impl ConnectionTrait,
-    statement: Statement,
-) -> Result<Vec<QueryResult>, DbErr> {
-    on.query_all_raw(statement).await
-}
+    use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
+    #[cfg(feature = "mysql")]
+    use sea_orm::{DatabaseConnection, DatabaseConnectionType, RuntimeErr, sqlx};
 
-#[cfg(feature = "mysql")]
-pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
-    matches!(connection.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_))
-}
+    pub(crate) async fn execute(
+        on: &impl ConnectionTrait,
+        statement: Statement,
+    ) -> Result<ExecResult, DbErr> {
+        on.execute_raw(statement).await
+    }
 
-/// A statement of ours, as text for the driver.
-#[cfg(feature = "mysql")]
-pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(text))
-}
+    pub(crate) async fn query_all(
+        on: &impl ConnectionTrait,
+        statement: Statement,
+    ) -> Result<Vec<QueryResult>, DbErr> {
+        on.query_all_raw(statement).await
+    }
 
-#[cfg(feature = "mysql")]
-pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
-    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+    #[cfg(feature = "mysql")]
+    pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
+        matches!(connection.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_))
+    }
+
+    /// A statement of ours, as text for the driver.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text))
+    }
+
+    #[cfg(feature = "mysql")]
+    pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
+        DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+    }
 }

@@ -3,19 +3,29 @@
 
 mod compat;
 mod internal;
+#[cfg(feature = "mapping")]
+pub mod mapping;
+#[cfg(feature = "mapping")]
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod run;
-mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod uuid_map;
 
 pub use internal::Internal;
+/// For opaque-id-packs.
+#[cfg(feature = "mapping")]
+#[doc(hidden)]
+pub use mapping::run::run;
+#[cfg(feature = "mapping")]
+pub use mapping::{
+    run::{SupportedConnection, retry},
+    sequence::{Sequence, SequenceError},
+    uuid_map::{MappingError, UuidColumn, UuidMap},
+};
 #[doc(hidden)]
 pub use newtype::driver as __driver;
 #[doc(hidden)]
@@ -42,23 +52,9 @@ pub use opaque_id_derive::{
     SeaOrmAnyId as AnyId, SeaOrmIdNewtype as IdNewtype, SeaOrmIntoModel as IntoModel,
     SeaOrmOpaqueId as OpaqueId, SeaOrmView as View,
 };
+#[cfg(feature = "mapping")]
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
-/// For opaque-id-packs.
-#[doc(hidden)]
-pub use run::run;
-pub use run::{SupportedConnection, retry};
-pub use sequence::Sequence;
-pub use uuid_map::{UuidColumn, UuidMap};
-
-/// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
-pub mod mapping {
-    #[doc(no_inline)]
-    pub use opaque_id_sql::mapping::{guide, uuid_hash};
-}
-
-/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
-pub type MappingError = opaque_id_sql::MappingError<sea_orm::DbErr>;
-
-/// The error of a [`Sequence`]'s calls.
-pub type SequenceError = opaque_id_sql::SequenceError<sea_orm::DbErr>;
+pub use opaque_id_sql::Retry;
+#[cfg(any(feature = "mapping", feature = "tokens"))]
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, PageSql, SqlPart};

@@ -29,7 +29,7 @@ use opaque_id_sql::sequence;
 use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
-use crate::run::dialect;
+use crate::mapping::run::dialect;
 use crate::{Internal, UuidMap};
 
 /// Returns the primary key column of a resource's table; an integer is auto-incremented.

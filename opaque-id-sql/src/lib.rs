@@ -3,20 +3,28 @@
 #![doc(html_root_url = "https://docs.rs/opaque-id-sql/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub mod call;
 pub mod dialect;
+#[cfg(feature = "mapping")]
 mod engine;
+#[cfg(feature = "mapping")]
 pub mod mapping;
 mod page_sql;
+#[cfg(feature = "mapping")]
 pub mod sequence;
+#[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub mod statement;
 
 pub use self::dialect::{Dialect, Retry};
+#[cfg(feature = "mapping")]
 pub use self::engine::Engine;
+#[cfg(feature = "mapping")]
 pub use self::mapping::MappingError;
 pub use self::page_sql::{PageSql, SqlPart};
+#[cfg(feature = "mapping")]
 pub use self::sequence::SequenceError;
 
 /// For the macros.
@@ -24,5 +32,6 @@ pub use self::sequence::SequenceError;
 pub mod __private {
     pub use opaque_id_core;
 
+    #[cfg(feature = "mapping")]
     pub use crate::mapping::check_name;
 }

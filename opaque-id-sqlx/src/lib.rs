@@ -3,19 +3,29 @@
 
 mod compat;
 mod internal;
-#[cfg(feature = "mysql")]
-mod mysql;
+#[cfg(feature = "mapping")]
+pub mod mapping;
 mod newtype;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod run;
-mod sequence;
-#[cfg(feature = "sqlite")]
-mod sqlite;
-mod uuid_map;
 
 pub use compat::ArgumentBuffer;
 pub use internal::Internal;
+#[cfg(all(
+    feature = "mapping",
+    any(feature = "postgres", feature = "mysql", feature = "sqlite")
+))]
+pub use mapping::run::retry;
+/// For opaque-id-packs, and for `opaque-id packs`.
+#[cfg(feature = "mapping")]
+#[doc(hidden)]
+pub use mapping::run::run;
+#[cfg(feature = "mapping")]
+pub use mapping::{
+    run::{SupportedConnection, SupportedDatabase},
+    sequence::{Sequence, SequenceError},
+    uuid_map::{MappingError, UuidColumn, UuidMap},
+};
 #[doc(hidden)]
 pub use newtype::driver as __driver;
 #[doc(hidden)]
@@ -42,25 +52,9 @@ pub use opaque_id_derive::{
     SqlxAnyId as AnyId, SqlxIdNewtype as IdNewtype, SqlxIntoModel as IntoModel,
     SqlxOpaqueId as OpaqueId, SqlxView as View,
 };
+#[cfg(feature = "mapping")]
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, PageSql, Retry, SqlPart};
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-pub use run::retry;
-/// For opaque-id-packs, and for `opaque-id packs`.
-#[doc(hidden)]
-pub use run::run;
-pub use run::{SupportedConnection, SupportedDatabase};
-pub use sequence::Sequence;
-pub use uuid_map::{UuidColumn, UuidMap};
-
-/// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
-pub mod mapping {
-    #[doc(no_inline)]
-    pub use opaque_id_sql::mapping::{guide, uuid_hash};
-}
-
-/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
-pub type MappingError = opaque_id_sql::MappingError<sqlx::Error>;
-
-/// The error of a [`Sequence`]'s calls.
-pub type SequenceError = opaque_id_sql::SequenceError<sqlx::Error>;
+pub use opaque_id_sql::Retry;
+#[cfg(any(feature = "mapping", feature = "tokens"))]
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, PageSql, SqlPart};

@@ -2,11 +2,9 @@
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::ReprOf;
-use sqlx::Postgres;
-use sqlx::postgres::{PgDatabaseError, PgHasArrayType, PgTypeInfo};
+use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 
 use crate::Internal;
-use crate::run::supported_database;
 
 // 4 list
 
@@ -22,7 +20,3 @@ where
         <ReprOf<T> as PgHasArrayType>::array_compatible(ty)
     }
 }
-
-// 6 mapping
-
-supported_database!(Postgres, Postgres, PgDatabaseError, |error| Some(error.code().to_owned()));

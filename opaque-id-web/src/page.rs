@@ -2,11 +2,14 @@
 
 use core::fmt;
 
-use opaque_id_core::page::{Listing, Page, PageRequest, Start};
+#[cfg(feature = "tokens")]
+use opaque_id_core::page::Listing;
+use opaque_id_core::page::{Page, PageRequest, Start};
+#[cfg(feature = "tokens")]
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Cursor, Keyring, OpaqueId, Position};
-use serde_core::Serialize;
-use serde_core::de::DeserializeOwned;
+#[cfg(feature = "tokens")]
+use serde_core::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 use crate::refusal::{Refusal, Rejection};
@@ -163,6 +166,15 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
         Asked::read::<DEFAULT, MAX>(query).map(Self)
     }
 
+    /// Returns the links to the page's neighbors, as [`PageQuery::links`].
+    #[must_use]
+    pub fn links<R>(&self, page: &Page<R, String>) -> Links {
+        self.0.links(page)
+    }
+}
+
+#[cfg(feature = "tokens")]
+impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     /// Requests the page of a list whose columns and ids ascend.
     ///
     /// # Errors
@@ -185,12 +197,6 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
         keyring: &Keyring,
     ) -> Result<PageRequest<(V, I)>, Refusal> {
         Ok(PageRequest::descending(self.0.limit, self.start(listing, keyring)?))
-    }
-
-    /// Returns the links to the page's neighbors, as [`PageQuery::links`].
-    #[must_use]
-    pub fn links<R>(&self, page: &Page<R, String>) -> Links {
-        self.0.links(page)
     }
 
     fn start<I: InternalId, V: Serialize + DeserializeOwned>(

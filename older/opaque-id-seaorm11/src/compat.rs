@@ -4,41 +4,47 @@ use std::error::Error;
 
 #[cfg(feature = "postgres")]
 pub use sea_orm::sea_query::value::with_array::NotU8;
-use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
-#[cfg(feature = "mysql")]
-use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};
+use sea_orm::DbErr;
 
 /// Returns the error of a value that is no internal id.
 pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
     DbErr::TryIntoErr { from, into: "Internal", source: Box::new(error) }
 }
 
-pub(crate) async fn execute(
-    on: &impl ConnectionTrait,
-    statement: Statement,
-) -> Result<ExecResult, DbErr> {
-    on.execute(statement).await
-}
+/// The part for mapping tables and sequences.
+#[cfg(feature = "mapping")]
+pub(crate) mod mapping {
+    use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
+    #[cfg(feature = "mysql")]
+    use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};
 
-pub(crate) async fn query_all(
-    on: &impl ConnectionTrait,
-    statement: Statement,
-) -> Result<Vec<QueryResult>, DbErr> {
-    on.query_all(statement).await
-}
+    pub(crate) async fn execute(
+        on: &impl ConnectionTrait,
+        statement: Statement,
+    ) -> Result<ExecResult, DbErr> {
+        on.execute(statement).await
+    }
 
-#[cfg(feature = "mysql")]
-pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
-    matches!(connection, DatabaseConnection::SqlxMySqlPoolConnection(_))
-}
+    pub(crate) async fn query_all(
+        on: &impl ConnectionTrait,
+        statement: Statement,
+    ) -> Result<Vec<QueryResult>, DbErr> {
+        on.query_all(statement).await
+    }
 
-/// A statement of ours, as text for the driver.
-#[cfg(feature = "mysql")]
-pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql<'_> {
-    sqlx::raw_sql(text)
-}
+    #[cfg(feature = "mysql")]
+    pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
+        matches!(connection, DatabaseConnection::SqlxMySqlPoolConnection(_))
+    }
 
-#[cfg(feature = "mysql")]
-pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
-    DbErr::Query(RuntimeErr::SqlxError(error))
+    /// A statement of ours, as text for the driver.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql<'_> {
+        sqlx::raw_sql(text)
+    }
+
+    #[cfg(feature = "mysql")]
+    pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
+        DbErr::Query(RuntimeErr::SqlxError(error))
+    }
 }

@@ -6,7 +6,10 @@ use sqlx::Database;
 pub type ArgumentBuffer<'q, DB> = <DB as Database>::ArgumentBuffer<'q>;
 
 /// A statement of ours: a table's name is an identifier, and values are bound, or literals of digits.
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+#[cfg(all(
+    feature = "mapping",
+    any(feature = "postgres", feature = "mysql", feature = "sqlite")
+))]
 pub(crate) fn sql(text: &std::sync::Arc<str>) -> &str {
     text
 }

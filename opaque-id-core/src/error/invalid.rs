@@ -45,6 +45,7 @@ pub(crate) enum IdProblem {
     NoPrefix,
     #[error("expected {expected} characters{}, found {found}", after_prefix(*expected))]
     Length { found: usize, expected: usize },
+    #[cfg(feature = "tokens")]
     #[error("expected at most {max} characters")]
     TooLong { max: usize },
     #[error("expected {expected} bytes, found {found}")]
@@ -61,6 +62,7 @@ pub(crate) enum IdProblem {
     TooLarge,
     #[error("its key id is above 3")]
     KeyId,
+    #[cfg(feature = "tokens")]
     #[error("it is cut off, or has more characters than its bytes need")]
     NotWhole,
 }

@@ -4,7 +4,6 @@ mod builder;
 #[cfg(unix)]
 mod command;
 mod file;
-mod grant;
 mod logs;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -14,6 +13,8 @@ mod secret;
 mod shared;
 mod stack;
 mod table;
+#[cfg(feature = "tokens")]
+mod tokens;
 mod watch;
 mod wrapped;
 
@@ -37,7 +38,7 @@ pub use self::shared::SharedKeyring;
 pub use self::watch::Watch;
 pub use self::wrapped::UnwrapSecrets;
 use crate::cursor::{self, Cursor};
-use crate::error::{IdError, OpenError};
+use crate::error::OpenError;
 pub use crate::error::{Invalid, KeyringError};
 use crate::external::External;
 use crate::form::{self, SealedFormOf};
@@ -46,7 +47,6 @@ pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 use crate::subkeys::{IdSubkeys, Label, Subkeys};
-use crate::token::Purpose;
 
 /// Up to four master secrets, one of which seals while all of them open.
 ///
@@ -188,36 +188,6 @@ impl Keyring {
         let id: T::Internal = id.ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
-    }
-
-    /// Seals an id and a payload for a purpose.
-    pub(crate) fn seal_token<I: InternalId>(
-        &self,
-        purpose: &Purpose,
-        id: I,
-        payload: &[u8],
-    ) -> String {
-        let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
-        purpose.seal(<I::Resource>::PREFIX, keys, key_id, cursor::block(*id.as_repr()), payload)
-    }
-
-    /// Opens what was sealed for the same purpose.
-    pub(crate) fn open_token<I: InternalId>(
-        &self,
-        purpose: &Purpose,
-        text: &str,
-    ) -> Result<(I, Vec<u8>), IdError> {
-        let prefix = <I::Resource>::PREFIX;
-        let token = purpose.parse(prefix, text);
-        let token = token.map_err(|problem| IdError::token(prefix, purpose.kind(), problem))?;
-        let keys = self.subkeys::<I::Resource>(token.key_id)?;
-        let opened = purpose.open(keys, &token).and_then(|(block, payload)| {
-            let repr = cursor::unblock::<<I::Resource as OpaqueId>::Key>(keys, block);
-            Some((internal::<I>(repr)?, payload))
-        });
-        let opened = opened.ok_or_else(not_genuine::<I::Resource>)?;
-        self.0.opened.count(Count::Authenticated, token.key_id);
-        Ok(opened)
     }
 
     /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not

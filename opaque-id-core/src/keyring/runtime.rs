@@ -2,17 +2,15 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::time::SystemTime;
 
 use super::secret::Secret;
-use super::{KeyId, Keyring, grant, stack};
+use super::{KeyId, Keyring, stack};
 use crate::cursor;
 use crate::error::{IdError, Invalid, KeyProblem, OpenError, TextProblem};
 use crate::form::{Form, FormKind, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm};
 use crate::key::{AnyKey, Key, KeyKind, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use crate::prefix::{cursor_prefix, is_prefix};
 use crate::subkeys::{IdSubkeys, Subkeys};
-use crate::token::{GRANT, Purpose};
 
 /// A resource that is known only at run time, for tools that read its prefix, its kind of key and its form from a command line or
 /// a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
@@ -31,11 +29,11 @@ use crate::token::{GRANT, Purpose};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RuntimeResource {
-    prefix: String,
-    sealing: KeyId,
+    pub(super) prefix: String,
+    pub(super) sealing: KeyId,
     /// By key id.
     subkeys: [Option<Box<Subkeys>>; 4],
-    typed: &'static dyn Typed,
+    pub(super) typed: &'static dyn Typed,
 }
 
 impl RuntimeResource {
@@ -152,58 +150,7 @@ impl RuntimeResource {
         Ok((key.ok_or(OpenError::NotGenuine)?, key_id))
     }
 
-    /// Opens a grant for its purpose, whatever the time, and returns its key, the key id of the secret that sealed it, and when it
-    /// expires.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_grant(
-        &self,
-        text: &str,
-        purpose: &str,
-    ) -> Result<(AnyKey, KeyId, SystemTime), IdError> {
-        let (key, key_id, payload) = self.open_token(GRANT, &[purpose], text)?;
-        Ok((key, key_id, grant::expiry(&payload).ok_or(OpenError::NotGenuine)?))
-    }
-
-    /// Seals a key and a payload as a token of a kind, whose parts FORMAT.md has. For the command `opaque-id`.
-    ///
-    /// # Errors
-    /// As [`seal`](Self::seal).
-    #[doc(hidden)]
-    pub fn seal_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        key: AnyKey,
-        payload: &[u8],
-    ) -> Result<String, IdError> {
-        let key = self.typed.block(key).map_err(IdError::InvalidKey)?;
-        let keys = self.keys(self.sealing)?;
-        Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
-    }
-
-    /// Opens a token of a kind, whatever its payload, and returns its key, the key id of the secret that sealed it, and the payload.
-    /// For the command `opaque-id`.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    #[doc(hidden)]
-    pub fn open_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        text: &str,
-    ) -> Result<(AnyKey, KeyId, Vec<u8>), IdError> {
-        let purpose = Purpose::new(kind, parts);
-        let token = purpose.parse(&self.prefix, text).map_err(IdError::InvalidId)?;
-        let keys = self.keys(token.key_id)?;
-        let (block, payload) = purpose.open(keys, &token).ok_or(OpenError::NotGenuine)?;
-        let key = self.typed.key(keys, block).ok_or(OpenError::NotGenuine)?;
-        Ok((key, token.key_id, payload))
-    }
-
-    fn keys(&self, key_id: KeyId) -> Result<&Subkeys, OpenError> {
+    pub(super) fn keys(&self, key_id: KeyId) -> Result<&Subkeys, OpenError> {
         let keys = self.subkeys[key_id.index()].as_deref();
         keys.ok_or(OpenError::UnknownKeyId { key_id })
     }
@@ -216,7 +163,7 @@ impl fmt::Debug for RuntimeResource {
 }
 
 /// What depends on the types of the key and the form.
-trait Typed: Send + Sync {
+pub(super) trait Typed: Send + Sync {
     fn kind(&self) -> &'static str;
     fn tag_bits(&self) -> u32;
     fn seal(&self, of: &RuntimeResource, key_id: KeyId, key: AnyKey) -> Result<String, IdError>;

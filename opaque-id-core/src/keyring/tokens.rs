@@ -1,11 +1,14 @@
-//! Grants: a key for one purpose, until a time.
+//! Tokens of a keyring: grants, and the positions of lists.
 
 use std::time::{Duration, SystemTime};
 
-use super::Keyring;
+use super::opened::Count;
+use super::{KeyId, Keyring, RuntimeResource, internal, not_genuine};
+use crate::cursor;
 use crate::error::{IdError, OpenError};
+use crate::key::AnyKey;
 use crate::resource::{InternalId, OpaqueId};
-use crate::token::Purpose;
+use crate::token::{GRANT, Purpose};
 
 impl Keyring {
     /// Returns a text that stands for an id for one purpose, until a time: for a link in a mail, such as one to unsubscribe, to
@@ -64,10 +67,93 @@ impl Keyring {
             Some(_) => Err(IdError::Expired),
         }
     }
+
+    /// Seals an id and a payload for a purpose.
+    pub(crate) fn seal_token<I: InternalId>(
+        &self,
+        purpose: &Purpose,
+        id: I,
+        payload: &[u8],
+    ) -> String {
+        let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
+        purpose.seal(<I::Resource>::PREFIX, keys, key_id, cursor::block(*id.as_repr()), payload)
+    }
+
+    /// Opens what was sealed for the same purpose.
+    pub(crate) fn open_token<I: InternalId>(
+        &self,
+        purpose: &Purpose,
+        text: &str,
+    ) -> Result<(I, Vec<u8>), IdError> {
+        let prefix = <I::Resource>::PREFIX;
+        let token = purpose.parse(prefix, text);
+        let token = token.map_err(|problem| IdError::token(prefix, purpose.kind(), problem))?;
+        let keys = self.subkeys::<I::Resource>(token.key_id)?;
+        let opened = purpose.open(keys, &token).and_then(|(block, payload)| {
+            let repr = cursor::unblock::<<I::Resource as OpaqueId>::Key>(keys, block);
+            Some((internal::<I>(repr)?, payload))
+        });
+        let opened = opened.ok_or_else(not_genuine::<I::Resource>)?;
+        self.0.opened.count(Count::Authenticated, token.key_id);
+        Ok(opened)
+    }
+}
+
+impl RuntimeResource {
+    /// Opens a grant for its purpose, whatever the time, and returns its key, the key id of the secret that sealed it, and when it
+    /// expires.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_grant(
+        &self,
+        text: &str,
+        purpose: &str,
+    ) -> Result<(AnyKey, KeyId, SystemTime), IdError> {
+        let (key, key_id, payload) = self.open_token(GRANT, &[purpose], text)?;
+        Ok((key, key_id, expiry(&payload).ok_or(OpenError::NotGenuine)?))
+    }
+
+    /// Seals a key and a payload as a token of a kind, whose parts FORMAT.md has. For the command `opaque-id`.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    #[doc(hidden)]
+    pub fn seal_token(
+        &self,
+        kind: &'static str,
+        parts: &[&str],
+        key: AnyKey,
+        payload: &[u8],
+    ) -> Result<String, IdError> {
+        let key = self.typed.block(key).map_err(IdError::InvalidKey)?;
+        let keys = self.keys(self.sealing)?;
+        Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
+    }
+
+    /// Opens a token of a kind, whatever its payload, and returns its key, the key id of the secret that sealed it, and the payload.
+    /// For the command `opaque-id`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_token(
+        &self,
+        kind: &'static str,
+        parts: &[&str],
+        text: &str,
+    ) -> Result<(AnyKey, KeyId, Vec<u8>), IdError> {
+        let purpose = Purpose::new(kind, parts);
+        let token = purpose.parse(&self.prefix, text).map_err(IdError::InvalidId)?;
+        let keys = self.keys(token.key_id)?;
+        let (block, payload) = purpose.open(keys, &token).ok_or(OpenError::NotGenuine)?;
+        let key = self.typed.key(keys, block).ok_or(OpenError::NotGenuine)?;
+        Ok((key, token.key_id, payload))
+    }
 }
 
 /// Returns when a grant with this payload expires.
-pub(super) fn expiry(payload: &[u8]) -> Option<SystemTime> {
+fn expiry(payload: &[u8]) -> Option<SystemTime> {
     let seconds = u64::from_be_bytes(payload.try_into().ok()?);
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }

@@ -6,7 +6,7 @@ use diesel::result::Error;
 use diesel::row::{Field, NamedRow, Row};
 use opaque_id_sql::statement::{Answer, Cell, Column};
 
-use crate::run::SupportedBackend;
+use super::run::SupportedBackend;
 
 /// A row, whose columns have the types that the database reports.
 pub(crate) struct Cells(Vec<Cell>);

@@ -170,9 +170,9 @@ pub(crate) fn failure_of_code<DB: SupportedBackend>(
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_backend {
     ($backend:ty, $dialect:ident, $cell:path, $failure:path) => {
-        impl $crate::run::SupportedBackend for $backend {}
+        impl $crate::mapping::run::SupportedBackend for $backend {}
 
-        impl $crate::run::Run for $backend {
+        impl $crate::mapping::run::Run for $backend {
             const DIALECT: ::opaque_id_sql::Dialect = ::opaque_id_sql::Dialect::$dialect;
 
             fn run<C: ::diesel::connection::LoadConnection<Backend = Self>>(
@@ -183,11 +183,11 @@ macro_rules! supported_backend {
 
                 if statement.is_batch {
                     connection.batch_execute(&statement.sql)?;
-                    return Ok($crate::run::EXECUTED);
+                    return Ok($crate::mapping::run::EXECUTED);
                 }
                 let statement = &*statement.prepared();
-                let query = $crate::run::query!($backend, statement);
-                $crate::run::run_query!(statement, query, connection)
+                let query = $crate::mapping::run::query!($backend, statement);
+                $crate::mapping::run::run_query!(statement, query, connection)
             }
 
             fn cell(
@@ -198,16 +198,16 @@ macro_rules! supported_backend {
 
             fn failure(
                 error: &(dyn ::diesel::result::DatabaseErrorInformation + Send + Sync),
-            ) -> $crate::run::UnknownFailure {
+            ) -> $crate::mapping::run::UnknownFailure {
                 $failure(error)
             }
         }
 
         #[cfg(feature = "async")]
-        impl $crate::run_async::AsyncSupportedBackend for $backend {}
+        impl $crate::mapping::run_async::AsyncSupportedBackend for $backend {}
 
         #[cfg(feature = "async")]
-        impl $crate::run_async::AsyncRun for $backend {
+        impl $crate::mapping::run_async::AsyncRun for $backend {
             async fn run<C: ::diesel_async::AsyncConnection<Backend = Self>>(
                 connection: &mut C,
                 statement: &::opaque_id_sql::statement::Statement,
@@ -216,11 +216,11 @@ macro_rules! supported_backend {
 
                 if statement.is_batch {
                     connection.batch_execute(&statement.sql).await?;
-                    return Ok($crate::run::EXECUTED);
+                    return Ok($crate::mapping::run::EXECUTED);
                 }
                 let statement = &*statement.prepared();
-                let query = $crate::run::query!($backend, statement);
-                $crate::run::run_query!(statement, query, connection, .await)
+                let query = $crate::mapping::run::query!($backend, statement);
+                $crate::mapping::run::run_query!(statement, query, connection, .await)
             }
         }
     };
@@ -265,8 +265,8 @@ macro_rules! run_query {
                 insert_id: None,
             })
         } else {
-            let rows: Vec<$crate::cells::Cells> = $query.load($connection)$($($await)*)??;
-            $crate::cells::answer($statement.columns, rows)
+            let rows: Vec<$crate::mapping::cells::Cells> = $query.load($connection)$($($await)*)??;
+            $crate::mapping::cells::answer($statement.columns, rows)
         }
     }};
 }

@@ -10,7 +10,7 @@ use opaque_id_sql::call::{AsyncRunner, Call, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
-use crate::run::{
+use super::run::{
     Run as _, SupportedBackend, UnknownFailure, failure_of_code, kind_of_failure, state,
 };
 

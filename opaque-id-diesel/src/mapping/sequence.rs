@@ -5,10 +5,9 @@ use diesel::connection::LoadConnection;
 use diesel_async::AsyncConnection;
 use opaque_id_sql::sequence;
 
-use crate::SequenceError;
-use crate::run::{SupportedBackend, run};
+use super::run::{SupportedBackend, run};
 #[cfg(feature = "async")]
-use crate::run_async::{AsyncSupportedBackend, run_async};
+use super::run_async::{AsyncSupportedBackend, run_async};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
@@ -70,3 +69,6 @@ sequence! {
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: SequenceError,
     async: [async] [.await]
 }
+
+/// The error of the calls of a [`Sequence`].
+pub type SequenceError = opaque_id_sql::SequenceError<diesel::result::Error>;

@@ -5,10 +5,9 @@ use diesel::connection::LoadConnection;
 use diesel_async::AsyncConnection;
 use opaque_id_sql::uuid_map;
 
-use crate::MappingError;
-use crate::run::{SupportedBackend, run};
+use super::run::{SupportedBackend, run};
 #[cfg(feature = "async")]
-use crate::run_async::{AsyncSupportedBackend, run_async};
+use super::run_async::{AsyncSupportedBackend, run_async};
 
 uuid_map! {
     /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
@@ -106,3 +105,6 @@ uuid_map! {
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: MappingError,
     async: [async] [.await]
 }
+
+/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
+pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;

@@ -10,7 +10,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBacken
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use sea_orm::{RuntimeErr, SqlxError};
 
-use crate::compat;
+use crate::compat::mapping as compat;
 
 /// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
@@ -80,7 +80,7 @@ impl<'o, O: SupportedConnection> Connection<'o, O> {
             on,
             #[cfg(feature = "mysql")]
             pooled: match on.mysql_pool() {
-                Some(pool) => Some(crate::mysql::acquire(pool).await?),
+                Some(pool) => Some(super::mysql::acquire(pool).await?),
                 None => None,
             },
         })
@@ -93,7 +93,7 @@ impl<O: SupportedConnection> AsyncRunner for Connection<'_, O> {
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (DbErr, Failure)> {
         #[cfg(feature = "mysql")]
         let answer = match &mut self.pooled {
-            Some(connection) => crate::mysql::run(connection, statement).await,
+            Some(connection) => super::mysql::run(connection, statement).await,
             None => run_one(self.on, statement).await,
         };
         #[cfg(not(feature = "mysql"))]
@@ -173,11 +173,11 @@ fn driver_failure(error: &SqlxError) -> Failure {
         SqlxError::Database(error) => {
             let failures = [
                 #[cfg(feature = "postgres")]
-                crate::postgres::failure(&**error),
+                super::postgres::failure(&**error),
                 #[cfg(feature = "mysql")]
-                crate::mysql::failure(&**error),
+                super::mysql::failure(&**error),
                 #[cfg(feature = "sqlite")]
-                crate::sqlite::failure(&**error),
+                super::sqlite::failure(&**error),
             ];
             failures.into_iter().flatten().next().unwrap_or(Failure::Other)
         }

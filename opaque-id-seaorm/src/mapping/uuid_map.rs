@@ -1,7 +1,6 @@
 use opaque_id_sql::uuid_map;
 
-use crate::MappingError;
-use crate::run::{SupportedConnection, run};
+use super::run::{SupportedConnection, run};
 
 uuid_map! {
     /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
@@ -67,3 +66,6 @@ uuid_map! {
     on: [C: SupportedConnection] &C, run: run, error: MappingError,
     async: [async] [.await]
 }
+
+/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
+pub type MappingError = opaque_id_sql::MappingError<sea_orm::DbErr>;

@@ -1,4 +1,4 @@
-//! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//! MySQL and MariaDB return a number.
 //!
 //! sqlx notes that it waits for an answer before it prepares a statement. A call that is dropped while it is prepared, or between
 //! the header of a packet and its content, leaves the connection out of step: it hangs, or takes one statement's answer for
@@ -7,9 +7,7 @@
 use sqlx::MySql;
 use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
 
-use crate::run::supported_database;
-
-// 6 mapping
+use super::run::supported_database;
 
 supported_database!(
     MySql,

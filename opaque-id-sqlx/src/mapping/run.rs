@@ -195,9 +195,9 @@ fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_database {
     ($database:ty, $dialect:ident, $error:ty, $code:expr $(, $more:item)*) => {
-        impl $crate::run::SupportedDatabase for $database {}
+        impl $crate::mapping::run::SupportedDatabase for $database {}
 
-        impl $crate::run::Run for $database {
+        impl $crate::mapping::run::Run for $database {
             const DIALECT: ::opaque_id_sql::Dialect = ::opaque_id_sql::Dialect::$dialect;
 
             async fn run(

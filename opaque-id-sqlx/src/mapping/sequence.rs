@@ -1,8 +1,7 @@
 use opaque_id_sql::sequence;
 use sqlx::Pool;
 
-use crate::SequenceError;
-use crate::run::{SupportedDatabase, run};
+use super::run::{SupportedDatabase, run};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
@@ -37,3 +36,6 @@ sequence! {
     on: [DB: SupportedDatabase] &Pool<DB>, run: run, error: SequenceError,
     async: [async] [.await]
 }
+
+/// The error of the calls of a [`Sequence`].
+pub type SequenceError = opaque_id_sql::SequenceError<sqlx::Error>;

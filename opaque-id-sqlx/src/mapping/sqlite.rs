@@ -1,12 +1,10 @@
-//! `BLOB` of 16 bytes and `INTEGER`.
+//! SQLite returns an extended result code.
 
 use sqlx::Sqlite;
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::SqliteError;
 
-use crate::run::supported_database;
-
-// 6 mapping
+use super::run::supported_database;
 
 supported_database!(Sqlite, Sqlite, SqliteError, |error| {
     let code = DatabaseError::code(error)?;

@@ -1,8 +1,7 @@
 use opaque_id_sql::uuid_map;
 use sqlx::Acquire;
 
-use crate::MappingError;
-use crate::run::{SupportedConnection, SupportedDatabase, run};
+use super::run::{SupportedConnection, SupportedDatabase, run};
 
 uuid_map! {
     /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
@@ -67,3 +66,6 @@ uuid_map! {
     on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: MappingError,
     async: [async] [.await]
 }
+
+/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
+pub type MappingError = opaque_id_sql::MappingError<sqlx::Error>;

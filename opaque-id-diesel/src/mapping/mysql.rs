@@ -1,0 +1,71 @@
+//! MySQL and MariaDB.
+//!
+//! diesel returns neither the last insert id nor an error's number. So a call searches again after an insert, and asks the server for
+//! the error. While a call of diesel-async runs, its connection is marked as broken. Pools ask for that mark, so a dropped call's
+//! connection is closed.
+
+use diesel::deserialize::{self, FromSql};
+use diesel::mysql::{Mysql, MysqlType, MysqlValue};
+use diesel::result::DatabaseErrorInformation;
+use diesel::sql_types::BigInt;
+use opaque_id_sql::dialect::Failure;
+use opaque_id_sql::statement::{Cell, Column, Statement};
+
+use super::run::{Question, UnknownFailure, supported_backend};
+
+supported_backend!(Mysql, MySql, cell, failure);
+
+/// How the messages of some errors begin, in English.
+const MESSAGES: [(&str, Failure); 15] = [
+    ("Deadlock found", Failure::Conflict),
+    ("Record has changed since last read", Failure::Conflict),
+    ("Failed to read auto-increment value", Failure::Conflict),
+    ("Plugin instructed the server to rollback", Failure::Conflict),
+    ("Got error 149", Failure::Conflict),
+    ("Error while appending streaming replication fragment", Failure::Conflict),
+    ("Auto-increment value in UPDATE conflicts", Failure::Conflict),
+    ("Lock wait timeout exceeded", Failure::LockTimeout),
+    ("WSREP has not yet prepared node", Failure::Unavailable),
+    ("The MySQL server is running with the --", Failure::Unavailable),
+    ("The MariaDB server is running with the --", Failure::Unavailable),
+    ("Error on observer while running replication hook", Failure::Unavailable),
+    ("Running in read-only mode", Failure::Unavailable),
+    ("Server shutdown in progress", Failure::Disconnected),
+    ("Connection was killed", Failure::Disconnected),
+];
+
+/// Asks the server if the message is in another language, as diesel does not keep the number.
+fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    let message = MESSAGES.iter().find(|(start, _)| error.message().starts_with(start));
+    if let Some((_, failure)) = message {
+        return UnknownFailure::Known(*failure);
+    }
+    // With this TiDB marks each conflict.
+    if error.message().ends_with("[try again later]") {
+        return UnknownFailure::Known(Failure::Conflict);
+    }
+    UnknownFailure::Ask(Question {
+        // It cannot be prepared.
+        get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
+        read: Statement::new(
+            "SELECT CAST(@opaque_id_errno AS SIGNED) LIMIT 1",
+            Vec::new(),
+            &[Column::Integer],
+        ),
+        clear: Statement::batch("SET @opaque_id_errno = NULL"),
+    })
+}
+
+fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {
+    Ok(match value.value_type() {
+        MysqlType::Tiny
+        | MysqlType::Short
+        | MysqlType::Long
+        | MysqlType::LongLong
+        | MysqlType::UnsignedTiny
+        | MysqlType::UnsignedShort
+        | MysqlType::UnsignedLong
+        | MysqlType::UnsignedLongLong => Cell::Integer(FromSql::<BigInt, Mysql>::from_sql(value)?),
+        _ => Cell::Bytes(value.as_bytes().to_owned()),
+    })
+}

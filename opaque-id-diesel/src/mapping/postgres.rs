@@ -1,0 +1,71 @@
+//! PostgreSQL.
+
+use diesel::deserialize::{self, FromSql};
+use diesel::pg::{Pg, PgValue};
+use diesel::result::DatabaseErrorInformation;
+use diesel::sql_types::{BigInt, Binary, Text, Uuid as SqlUuid};
+use opaque_id_sql::dialect::Failure;
+use opaque_id_sql::statement::Cell;
+
+use super::run::{UnknownFailure, supported_backend};
+use crate::postgres::{INT8, UUID};
+
+supported_backend!(Pg, Postgres, cell, failure);
+
+/// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
+/// a hint and a detail of a line per process. A lock timeout and the end of a session have neither, and are only recognized in English.
+fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    let is_deadlock =
+        error.hint().is_some() && error.details().is_some_and(|details| details.contains('\n'));
+    UnknownFailure::Known(match error.message() {
+        _ if is_deadlock => Failure::Conflict,
+        "canceling statement due to lock timeout" => Failure::LockTimeout,
+        // An administrator, a crash or an idle timeout ends a session. The driver may notice it only after the next call.
+        message if message.starts_with("terminating connection ") => Failure::Disconnected,
+        message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
+        // Citus writes neither a hint nor a detail.
+        message if message.contains("was involved in a distributed deadlock") => Failure::Conflict,
+        // Aurora DSQL writes its code into the message.
+        message if message.ends_with("(OC000)") || message.ends_with("(OC001)") => {
+            Failure::Conflict
+        }
+        _ => Failure::Other,
+    })
+}
+
+/// PostgreSQL's numbers of the types `bytea` and `text`.
+const BYTEA: u32 = 17;
+const TEXT: u32 = 25;
+
+fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
+    Ok(match value.get_oid().get() {
+        INT8 => Cell::Integer(FromSql::<BigInt, Pg>::from_sql(value)?),
+        UUID => Cell::Uuid(FromSql::<SqlUuid, Pg>::from_sql(value)?),
+        BYTEA => Cell::Bytes(FromSql::<Binary, Pg>::from_sql(value)?),
+        TEXT => Cell::Text(FromSql::<Text, Pg>::from_sql(value)?),
+        oid => {
+            return Err(format!(
+                "expected int8, uuid, bytea or text, found the type with OID {oid}"
+            )
+            .into());
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_timeout_and_the_end_of_a_session_are_recognized() {
+        let failure = |message: &str| failure(&message.to_owned());
+        assert!(matches!(
+            failure("canceling statement due to lock timeout"),
+            UnknownFailure::Known(Failure::LockTimeout)
+        ));
+        assert!(matches!(
+            failure("terminating connection due to administrator command"),
+            UnknownFailure::Known(Failure::Disconnected)
+        ));
+    }
+}

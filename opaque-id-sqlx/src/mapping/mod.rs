@@ -1,0 +1,14 @@
+//! Mapping tables and sequences: [the guide](guide), and the hash that a hashed index contains.
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+pub(crate) mod run;
+pub(crate) mod sequence;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+pub(crate) mod uuid_map;
+
+#[doc(no_inline)]
+pub use opaque_id_sql::mapping::{guide, uuid_hash};
