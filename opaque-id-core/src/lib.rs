@@ -84,7 +84,7 @@ pub mod guide {
     #[doc = include_str!("guide/cryptography.md")]
     pub mod cryptography {}
 
-    #[doc = "[PACKS.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
+    #[doc = "[PACKS-FORMAT.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/format/\n"]
     #[doc = include_str!("guide/format.md")]
     pub mod format {}
 
