@@ -64,12 +64,13 @@ pub mod guide {
     pub mod why {}
 
     #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
-    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups\n"]
+    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
+    #[doc = "[SECURITY.md]: crate::guide::security\n"]
     #[doc = include_str!("guide/operations.md")]
     pub mod operations {}
 
     #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
-    #[doc = "[a sweep]: crate::guide::operations#erasure\n[once]: crate::manual#grants\n[clippy.toml]: crate::guide::clippy"]
+    #[doc = "[a sweep]: crate::guide::operations#erase-deleted-rows\n[once]: crate::manual#grants\n[clippy.toml]: crate::guide::clippy"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/security.md")]
