@@ -81,7 +81,8 @@ pub mod guide {
     #[doc = concat!("```toml\n", include_str!("guide/clippy.toml"), "```")]
     pub mod clippy {}
 
-    #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security\n"]
+    #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security"]
+    #[doc = "[PACKS-FORMAT.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/format/\n"]
     #[doc = include_str!("guide/cryptography.md")]
     pub mod cryptography {}
 
