@@ -17,7 +17,7 @@ use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
 /// actix-web's [`Path`](web::Path), in which ids are [`Opened`](crate::Opened) or `External`: one, a tuple, a struct or a map,
-/// next to plain parameters.
+/// next to plain parameters. `Option<Path<_>>` is actix-web's: it is `None` for every error, so also for a refused id.
 ///
 /// # Errors
 /// 404 for a refused id, everything else as actix-web's own.

@@ -1,6 +1,10 @@
 //! Items that the derive, the adapters and the other crates of this family need from the core. They are not for
 //! users, but semver covers them: an adapter works with every later core of the same major version.
 
+#[cfg(feature = "arbitrary1")]
+pub use arbitrary1;
+#[cfg(feature = "proptest1")]
+pub use proptest1;
 #[cfg(feature = "serde")]
 pub use serde_core;
 
@@ -21,8 +25,11 @@ pub use crate::private::{
 };
 pub use crate::random::random_uuid;
 pub use crate::request::IntoModel;
-pub use crate::resource::{IsInternal, stand_in};
+pub use crate::resource::{IsInternal, id_from_bits, stand_in};
 pub use crate::slot::Slot;
 pub use crate::subkeys::{IdSubkeys, Label};
 pub use crate::view::{IntoView, PartField, ViewPart};
-pub use crate::{from_internal_id, internal_id_serde, into_internal_id};
+pub use crate::{
+    from_internal_id, internal_id_arbitrary, internal_id_proptest, internal_id_serde,
+    into_internal_id,
+};

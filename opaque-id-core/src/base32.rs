@@ -189,7 +189,7 @@ pub(crate) fn decode_bytes(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

@@ -257,7 +257,7 @@ fn parse_without_prefix(text: &str) -> Inspection {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

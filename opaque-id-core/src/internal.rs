@@ -167,6 +167,8 @@ macro_rules! internal_id {
         $crate::__private::from_internal_id!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
 
         $crate::__private::internal_id_serde!($name);
+        $crate::__private::internal_id_arbitrary!($name);
+        $crate::__private::internal_id_proptest!($name);
     };
 }
 
@@ -331,5 +333,70 @@ macro_rules! internal_id_serde {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id_serde {
+    ($name:ident) => {};
+}
+
+/// Implements the trait of fuzzers for an `Internal<T>`.
+#[cfg(feature = "arbitrary1")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_arbitrary {
+    ($name:ident) => {
+        /// Any key that the resource can have.
+        impl<'a, T: $crate::resource::OpaqueId> $crate::__private::arbitrary1::Arbitrary<'a>
+            for $name<T>
+        {
+            fn arbitrary(
+                source: &mut $crate::__private::arbitrary1::Unstructured<'a>,
+            ) -> $crate::__private::arbitrary1::Result<Self> {
+                source.arbitrary().map($crate::__private::id_from_bits)
+            }
+
+            fn size_hint(depth: usize) -> (usize, ::core::option::Option<usize>) {
+                <u128 as $crate::__private::arbitrary1::Arbitrary>::size_hint(depth)
+            }
+        }
+    };
+}
+
+/// Without the feature `arbitrary1` an `Internal<T>` does not implement the trait.
+#[cfg(not(feature = "arbitrary1"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_arbitrary {
+    ($name:ident) => {};
+}
+
+/// Implements the trait of property tests for an `Internal<T>`.
+#[cfg(feature = "proptest1")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_proptest {
+    ($name:ident) => {
+        /// Any key that the resource can have. A failing case shrinks toward the smallest key.
+        impl<T: $crate::resource::OpaqueId> $crate::__private::proptest1::arbitrary::Arbitrary
+            for $name<T>
+        {
+            type Parameters = ();
+            type Strategy = $crate::__private::proptest1::strategy::Map<
+                <u128 as $crate::__private::proptest1::arbitrary::Arbitrary>::Strategy,
+                fn(u128) -> Self,
+            >;
+
+            fn arbitrary_with((): ()) -> Self::Strategy {
+                $crate::__private::proptest1::strategy::Strategy::prop_map(
+                    $crate::__private::proptest1::arbitrary::any::<u128>(),
+                    $crate::__private::id_from_bits,
+                )
+            }
+        }
+    };
+}
+
+/// Without the feature `proptest1` an `Internal<T>` does not implement the trait.
+#[cfg(not(feature = "proptest1"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_proptest {
     ($name:ident) => {};
 }

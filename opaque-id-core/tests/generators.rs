@@ -12,7 +12,7 @@ use opaque_id_core::generator::{
 use opaque_id_core::key::{Key, StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Uuid6, Uuid8Layout};
 use opaque_id_core::{KeyError, MasterSecret};
-use proptest::prelude::*;
+use proptest1::prelude::*;
 
 const METHODS: [Uuid7Method; 5] = [
     Uuid7Method::Fraction,

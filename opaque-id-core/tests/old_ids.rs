@@ -8,7 +8,7 @@ use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{
     External, IdError, IdRange, Internal, Keyring, KeyringError, OpenError, Position,
 };
-use proptest::prelude::*;
+use proptest1::prelude::*;
 
 use super::new_keyring as keyring;
 

@@ -18,8 +18,8 @@ mod utoipa6 {
 }
 
 use opaque_id_core::{Cursor, External, OpaqueId};
-use proptest::prelude::*;
-use proptest::string::string_regex;
+use proptest1::prelude::*;
+use proptest1::string::string_regex;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -32,8 +32,8 @@ resources! {
 }
 
 /// A text from the pattern parses. A text that is a little different parses exactly if the pattern matches it.
-fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest::test_runner::TestRunner) {
-    fn check<V: std::str::FromStr>(pattern: &str, runner: &mut proptest::test_runner::TestRunner) {
+fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest1::test_runner::TestRunner) {
+    fn check<V: std::str::FromStr>(pattern: &str, runner: &mut proptest1::test_runner::TestRunner) {
         let regex = Regex::new(pattern).expect("a pattern");
         let texts = string_regex(pattern.trim_matches(['^', '$'])).expect("a pattern");
         let edits = (any::<prop::sample::Index>(), "[ -~\n]|", any::<bool>());
@@ -56,7 +56,7 @@ fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest::test_runner::TestRunner)
 
 #[test]
 fn patterns_match_exactly_what_parses() {
-    let runner = &mut proptest::test_runner::TestRunner::default();
+    let runner = &mut proptest1::test_runner::TestRunner::default();
     pattern_is_exact::<TextUuid7>(runner);
     pattern_is_exact::<TaggedStructured>(runner);
     pattern_is_exact::<UuidUuid7>(runner);

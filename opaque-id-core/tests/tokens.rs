@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use opaque_id_core::page::Listing;
 use opaque_id_core::{IdError, Internal, Keyring, OpaqueId, OpenError};
-use proptest::prelude::*;
+use proptest1::prelude::*;
 
 use super::properties::changes;
 use super::{bytes, four_secrets, new_keyring};
@@ -188,7 +188,7 @@ fn values_that_are_not_json_are_an_error_before_a_client_has_them() {
 
 proptest! {
     #[test]
-    fn values_are_read_as_they_were(text: String, number: i64, large: u128, score in proptest::num::f64::NORMAL) {
+    fn values_are_read_as_they_were(text: String, number: i64, large: u128, score in proptest1::num::f64::NORMAL) {
         let keyring = four_secrets();
         let listing = by::<User, (String, i64, u128, f64, Option<bool>)>(&text, &text);
         let (values, id) = ((text, number, large, score, None), Internal::generate());

@@ -6,7 +6,7 @@ use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
     Codec, Dictionary, FormatError, GroupKeys, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
 };
-use proptest::prelude::*;
+use proptest1::prelude::*;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "event")]

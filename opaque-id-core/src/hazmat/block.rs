@@ -93,7 +93,7 @@ impl fmt::Debug for AesBlock {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::AesBlock;
 

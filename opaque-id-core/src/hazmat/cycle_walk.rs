@@ -47,7 +47,7 @@ fn walk(block: u128, step: impl Fn(u128) -> u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::{CycleWalk, FIXED};
 

@@ -195,7 +195,7 @@ impl<const ROUNDS: usize> fmt::Debug for Feistel<ROUNDS> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::{Feistel, HALF_MASK, Halves};
 

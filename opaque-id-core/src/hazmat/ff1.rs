@@ -133,7 +133,7 @@ impl fmt::Debug for Ff1 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::{FF1_BITS, Ff1};
 

@@ -66,6 +66,11 @@ macro_rules! integer {
                 self & fixed.mask == fixed.value
             }
 
+            #[expect(clippy::cast_possible_truncation, reason = "the first bits are meant")]
+            fn from_bits(bits: u128, fixed: FixedBits<Self>) -> Self {
+                (bits >> (u128::BITS - Self::BITS)) as Self & !fixed.mask | fixed.value
+            }
+
             fn range(fixed: FixedBits<Self>) -> (Self, Self) {
                 let FixedBits { mask, value } = fixed;
                 (Self::MIN & !mask | value, Self::MAX & !mask | value)

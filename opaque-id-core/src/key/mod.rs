@@ -225,6 +225,10 @@ pub trait Repr:
     #[doc(hidden)]
     fn has(self, fixed: FixedBits<Self>) -> bool;
 
+    /// Returns the value of the first bits in `bits`, with the fixed ones replaced.
+    #[doc(hidden)]
+    fn from_bits(bits: u128, fixed: FixedBits<Self>) -> Self;
+
     /// Returns the smallest and the largest value with these bits.
     #[doc(hidden)]
     fn range(fixed: FixedBits<Self>) -> (Self, Self);

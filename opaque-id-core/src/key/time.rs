@@ -133,7 +133,7 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

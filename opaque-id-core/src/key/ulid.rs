@@ -152,7 +152,7 @@ impl fmt::Display for Ulid {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

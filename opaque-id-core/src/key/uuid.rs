@@ -41,6 +41,10 @@ impl Repr for Uuid {
         self.as_u128() & fixed.mask.as_u128() == fixed.value.as_u128()
     }
 
+    fn from_bits(bits: u128, fixed: FixedBits<Self>) -> Self {
+        Self::from_u128(bits & !fixed.mask.as_u128() | fixed.value.as_u128())
+    }
+
     fn range(fixed: FixedBits<Self>) -> (Self, Self) {
         let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
         (Self::from_u128(value), Self::from_u128(!mask | value))

@@ -72,7 +72,7 @@ impl DraftUuid7 {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

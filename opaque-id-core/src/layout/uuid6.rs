@@ -89,7 +89,7 @@ impl TimeKey for Uuid6 {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

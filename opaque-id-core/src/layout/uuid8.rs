@@ -120,7 +120,7 @@ impl Uuid8Layout {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 

@@ -56,7 +56,7 @@ pub(super) fn take<'a>(len: usize, from: &mut &'a [u8]) -> Result<&'a [u8], Form
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest1::prelude::*;
 
     use super::*;
 
