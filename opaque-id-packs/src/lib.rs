@@ -58,6 +58,7 @@ pub use self::settings::Settings;
 #[cfg(all(doc, feature = "sqlx"))]
 #[doc = "[PACKS-FORMAT.md]: crate::guide::format"]
 #[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs"]
+#[doc = "[change]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#change-a-table-of-packs-or-a-column"]
 #[doc = "[erase]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#erase-deleted-rows"]
 #[doc = "[move]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#move-a-table-into-packs"]
 #[doc = "[restore]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#restore-a-pack"]
