@@ -17,7 +17,7 @@ pub use self::respond::{lend_keyring, lend_keyring_by, map_refusal, panic_on_raw
 /// Guides.
 #[cfg(doc)]
 pub mod guide {
-    #[doc = "[which key]: opaque_id_core::key\n"]
+    #[doc = "[which key]: opaque_id_core::manual#which-key\n"]
     #[doc = include_str!("guide/moving.md")]
     pub mod moving {}
 }

@@ -59,18 +59,19 @@ pub mod manual {}
 // are its links to others, which go before its own.
 #[cfg(doc)]
 pub mod guide {
-    #[doc = "[by form]: crate::form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
+    #[doc = "[by form]: crate::manual#which-form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
     #[doc = "[specification]: crate::guide::format\n[the runbook]: crate::guide::operations\n"]
     #[doc = include_str!("guide/why.md")]
     pub mod why {}
 
     #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
-    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups\n"]
+    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
+    #[doc = "[SECURITY.md]: crate::guide::security\n"]
     #[doc = include_str!("guide/operations.md")]
     pub mod operations {}
 
     #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
-    #[doc = "[a sweep]: crate::guide::operations#erasure\n[once]: crate::manual#grants\n[clippy.toml]: crate::guide::clippy"]
+    #[doc = "[a sweep]: crate::guide::operations#erase-deleted-rows\n[once]: crate::manual#grants\n[clippy.toml]: crate::guide::clippy"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/security.md")]
@@ -81,11 +82,12 @@ pub mod guide {
     #[doc = concat!("```toml\n", include_str!("guide/clippy.toml"), "```")]
     pub mod clippy {}
 
-    #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security\n"]
+    #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security"]
+    #[doc = "[PACKS-FORMAT.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/format/\n"]
     #[doc = include_str!("guide/cryptography.md")]
     pub mod cryptography {}
 
-    #[doc = "[PACKS.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
+    #[doc = "[PACKS-FORMAT.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/format/\n"]
     #[doc = include_str!("guide/format.md")]
     pub mod format {}
 

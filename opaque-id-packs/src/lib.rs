@@ -54,12 +54,24 @@ pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
-// The links of the document, which go before its own.
-#[cfg(doc)]
-#[doc = "[FORMAT.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/format/#1-secrets-and-subkeys"]
-#[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs\n"]
+// The links of the documents, which go before their own.
+#[cfg(all(doc, feature = "sqlx"))]
+#[doc = "[PACKS-FORMAT.md]: crate::guide::format"]
+#[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs"]
+#[doc = "[change]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#change-a-table-of-packs-or-a-column"]
+#[doc = "[erase]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#erase-deleted-rows"]
+#[doc = "[move]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#move-a-table-into-packs"]
+#[doc = "[restore]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#restore-a-pack"]
+#[doc = "[rotate]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#rotate-a-secret"]
+#[doc = "[watch]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#watch-ids-and-packs\n"]
 #[doc = include_str!("guide.md")]
-pub mod guide {}
+pub mod guide {
+    #[doc = "[PACKS.md]: crate::guide"]
+    #[doc = "[FORMAT.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/format/#1-secrets-and-subkeys"]
+    #[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs\n"]
+    #[doc = include_str!("guide/format.md")]
+    pub mod format {}
+}
 
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]

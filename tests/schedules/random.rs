@@ -14,7 +14,7 @@ use crate::world::{
     Entry, INSIDE, InThree, OUTSIDE, Running, Suspended, Table, World, id, keyring, number, value,
 };
 
-/// A change to the protocol that breaks one of the invariants of docs/PACKS.md.
+/// A change to the protocol that breaks one of the invariants of docs/PACKS-FORMAT.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
     /// A merger reads the rows, and then the pack (I2).

@@ -101,9 +101,9 @@ fn the_runbook_works_command_by_command() {
     let folder = folder.path();
     let source = "#[derive(OpaqueId)] #[opaque_id(prefix = \"user\")] struct User;";
     std::fs::write(folder.join("main.rs"), source).expect("a file");
-    follow("## Resources", folder);
-    follow("### A file", folder);
-    follow("### Wrapped by a key", folder);
+    follow("## Describe the resources", folder);
+    follow("### Create a file of secrets", folder);
+    follow("### Wrap the secrets with another key", folder);
     let [app, other] = [(); 2].map(|()| App::start(&folder.join("keys")));
     let old = app.keyring.current().seal(Internal::<User>::generate());
     std::fs::write(folder.join("stored-ids"), format!("{old}\n")).expect("a file");
@@ -113,13 +113,13 @@ fn the_runbook_works_command_by_command() {
     let unwrapped = Keyring::from_wrapped_file(folder.join("keys.age"), &age).expect("secrets");
     assert!(unwrapped.open(old).is_ok());
 
-    follow("### 1 Append", folder);
+    follow("### 1 Append the new secret", folder);
     // One instance is slower than the other, in every step.
     assert_eq!(app.next(), 0);
     assert!(app.opens(old) && other.opens(old));
     assert_eq!(other.next(), 0);
 
-    follow("### 2 Move to the front", folder);
+    follow("### 2 Seal with the new secret", folder);
     assert_eq!(app.next(), 1);
     let new = app.keyring.current().seal(Internal::<User>::generate());
     assert!(other.opens(new) && app.opens(old) && other.opens(old));
@@ -128,38 +128,38 @@ fn the_runbook_works_command_by_command() {
     app.keyring.current().confirm(old);
     assert_eq!(app.keyring.current().opened_count(key_id(0)), 1);
 
-    follow("### 3 Retire", folder);
+    follow("### 3 Retire the old secret", folder);
     assert_eq!((app.next(), other.next()), (1, 1));
     assert!(app.opens(new) && other.opens(new));
     assert!(!app.opens(old) && !other.opens(old));
     let renewed = std::fs::read_to_string(folder.join("renewed-ids")).expect("a file");
     assert!(app.opens(renewed.trim_end().parse().expect("an id")));
 
-    follow("## An id from a log", folder);
+    follow("## Look up an id", folder);
     let seal = "opaque-id seal --keys-file keys --prefix user --audience logs 01976e2e-7c1a-7bd1-8a3c-5d6b1f0e9a42";
     let logged = shell(seal, folder);
     let logged = super::stdout(&logged);
     let line = format!("2026-11-26T19:09:52Z INFO no order of Internal<user>({})\n", logged.trim());
     std::fs::write(folder.join("shop.log"), line).expect("a file");
     follow("### Find the row behind an id in a log", folder);
-    follow("### Without the secrets", folder);
-    follow("### A log of who opened what", folder);
+    follow("### Look up ids without the secrets", folder);
+    follow("### Log who opened which id", folder);
 }
 
 /// Every block of commands in the document is run.
 #[test]
 fn no_command_is_left_out() {
     let headings = [
-        "## Resources",
-        "### A file",
-        "### Wrapped by a key",
-        "### 1 Append",
-        "### 2 Move to the front",
-        "### 3 Retire",
-        "## An id from a log",
+        "## Describe the resources",
+        "### Create a file of secrets",
+        "### Wrap the secrets with another key",
+        "### 1 Append the new secret",
+        "### 2 Seal with the new secret",
+        "### 3 Retire the old secret",
+        "## Look up an id",
         "### Find the row behind an id in a log",
-        "### Without the secrets",
-        "### A log of who opened what",
+        "### Look up ids without the secrets",
+        "### Log who opened which id",
     ];
     let run: usize = headings.map(|heading| commands(heading).len()).iter().sum();
     let all = DOCUMENT.lines().filter(|line| line.starts_with("$ "));
@@ -175,14 +175,14 @@ fn a_step_that_fails_half_way_changes_nothing() {
     let keys = folder.join("keys");
     let first = |heading| commands(heading)[0].0;
 
-    assert!(!shell(first("### 1 Append"), folder).status.success());
+    assert!(!shell(first("### 1 Append the new secret"), folder).status.success());
     assert!(!keys.exists(), "a file with the new secret alone");
 
-    follow("### A file", folder);
-    follow("### 1 Append", folder);
+    follow("### Create a file of secrets", folder);
+    follow("### 1 Append the new secret", folder);
     let before = std::fs::read(&keys).expect("a file");
     // The old secret cannot be kept.
     std::os::unix::fs::symlink("/nowhere/keys", folder.join("keys.before")).expect("a link");
-    assert!(!shell(first("### 3 Retire"), folder).status.success());
+    assert!(!shell(first("### 3 Retire the old secret"), folder).status.success());
     assert_eq!(std::fs::read(&keys).expect("a file"), before);
 }

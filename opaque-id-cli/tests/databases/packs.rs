@@ -933,7 +933,7 @@ fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
     let tables = ["recent", "packs", "meta", "keys"].map(|name| format!("entries_{name}"));
     let role = format!("packer_{}", database.name());
     let document = include_str!("../../../docs/OPERATIONS.md");
-    let (_, section) = document.split_once("\n### Rights\n").ok_or("no heading")?;
+    let (_, section) = document.split_once("\n### Grant rights on packs\n").ok_or("no heading")?;
     let table = section.split("\n#").next().unwrap_or_default();
     for line in table.lines().filter(|line| line.starts_with('|')).skip(2) {
         let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! The bytes of rows and packs, version 1: `docs/PACKS.md`.
+//! The bytes of rows and packs, version 1: `docs/PACKS-FORMAT.md`.
 //!
 //! A [`Row`] or a [`Pack`] becomes a plaintext by a [`Codec`], which compresses, and pads. A [`PackCipher`] encrypts the plaintext,
 //! bound to the [`Place`] where it is stored.

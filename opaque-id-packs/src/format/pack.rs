@@ -1,4 +1,4 @@
-//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS.md` specifies it.
+//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS-FORMAT.md` specifies it.
 
 use std::collections::HashMap;
 use std::{fmt, iter};
