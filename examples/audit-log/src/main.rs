@@ -49,7 +49,7 @@ impl Shop {
         sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
         // It is appended to, and read in ranges.
-        let log = PackTable::open(&pool, &keyring, "audit", Settings::large()).await?;
+        let log = PackTable::open(&pool, &keyring, "audit", Settings::default()).await?;
         Ok(Self { pool, keyring, log })
     }
 
