@@ -4,13 +4,11 @@
 //! number of bytes, and the bits after the last byte are zero.
 #![expect(clippy::cast_possible_truncation, reason = "numbers are taken apart into bits")]
 
-/// The alphabet: digits and lower-case letters without `i`, `l`, `o` and `u`.
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The characters of a word: sixty bits are six groups of two characters.
 const WORD_CHARS: usize = 12;
 
-/// The two characters of each 10-bit group, the first one in the low byte.
 static PAIRS: [u16; 1024] = {
     let mut pairs = [0; 1024];
     let mut group = 0;
@@ -28,7 +26,6 @@ static VALUES: Values = values(5);
 /// The values of hexadecimal digits. They are the first sixteen digits of base32.
 static HEX_VALUES: Values = values(4);
 
-/// Returns the values of the first `2^bits` digits.
 const fn values(bits: u32) -> Values {
     let mut values = [[INVALID; 256]; 2];
     let mut value = 0;
@@ -44,7 +41,6 @@ const fn values(bits: u32) -> Values {
 /// A bit that is set in no value.
 const INVALID: u16 = 0x8000;
 
-/// The error for a character outside the alphabet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCharacter;
 
@@ -88,7 +84,6 @@ fn decode_pairs<const BITS: u32, const N: usize>(values: &Values, text: &[u8; N]
     })
 }
 
-/// Writes the 130-bit number `top ‖ block`, where `top` is below 4.
 #[inline]
 pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
     let (head, words) = text.split_first_chunk_mut::<2>().expect("26 characters");
@@ -99,7 +94,6 @@ pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
     encode_word(block as u64, tail);
 }
 
-/// Reads the 130-bit number `top ‖ block`.
 #[inline]
 pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter> {
     let (head, words) = text.split_first_chunk::<2>().expect("26 characters");
@@ -135,7 +129,6 @@ pub(crate) fn decode_65(text: &[u8; 13]) -> Result<Option<u64>, InvalidCharacter
     }
 }
 
-/// Reads a number of `N` hexadecimal digits in lower case.
 #[inline(never)]
 pub(crate) fn decode_hex<const N: usize>(text: &[u8; N]) -> Result<u64, InvalidCharacter> {
     match decode_pairs::<4, N>(&HEX_VALUES, text) {

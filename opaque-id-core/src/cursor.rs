@@ -67,10 +67,6 @@ pub(crate) fn unblock<K: Key>(keys: &Subkeys, block: u128) -> Option<K::Repr> {
 impl<T: OpaqueId> FromStr for Cursor<T> {
     type Err = IdError;
 
-    /// Parses the text of a cursor.
-    ///
-    /// # Errors
-    /// [`IdError::MalformedToken`] unless it is exactly the text of a cursor of this resource.
     fn from_str(text: &str) -> Result<Self, IdError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)

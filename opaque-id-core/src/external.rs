@@ -121,10 +121,6 @@ fn of_resource<T: OpaqueId>(problem: Invalid) -> IdError {
 impl<T: OpaqueId> FromStr for External<T> {
     type Err = IdError;
 
-    /// Parses the text of an id.
-    ///
-    /// # Errors
-    /// [`IdError`] unless it is exactly the text of an id of this resource.
     #[inline]
     fn from_str(text: &str) -> Result<Self, IdError> {
         T::Form::parse(T::PREFIX, text).map(Self::new).map_err(of_resource::<T>)

@@ -20,7 +20,6 @@ pub struct Extractor {
 /// The `External<T>` of an old id, or `None` if old ids of its resource are not accepted.
 pub type OfOldId = Option<Result<Box<dyn Any>, IdError>>;
 
-/// The prefix of the expected resource and the reason.
 type Refused = (&'static str, IdError);
 
 thread_local! {
@@ -28,7 +27,6 @@ thread_local! {
     static EXTRACTOR: Cell<Option<Extractor>> = const { Cell::new(None) };
 }
 
-/// Returns the extractor that is deserializing in this thread.
 pub(crate) fn current() -> Option<Extractor> {
     EXTRACTOR.get()
 }

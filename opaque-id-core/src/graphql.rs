@@ -158,7 +158,6 @@ where
     connection
 }
 
-/// Parses a text. The error does not repeat it.
 fn parse<T: core::str::FromStr<Err = IdError>>(value: &Value) -> Result<T, String> {
     match value {
         Value::String(text) => text.parse().map_err(|error: IdError| error.to_string()),

@@ -103,7 +103,6 @@ pub fn inspect(text: &str) -> Inspection {
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
         _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
-        // A prefix in upper case is reported as such.
         Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
@@ -148,7 +147,6 @@ fn find(text: &str) -> Option<String> {
     found.all(|other| other == first).then_some(first)
 }
 
-/// Returns the id that a text is or probably means.
 fn well_formed(text: &str) -> Option<String> {
     [text.to_owned(), fix(text)].into_iter().find(|id| parse(id).is_well_formed())
 }

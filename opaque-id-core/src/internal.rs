@@ -121,7 +121,6 @@ macro_rules! internal_id {
             }
         }
 
-        /// Seals the id.
         impl<T: $crate::resource::SealedResource>
             $crate::__private::IntoView<$crate::__private::External<T>> for $name<T>
         {
@@ -289,7 +288,6 @@ internal_id! {
 
 into_internal_id!(Internal: [] crate::key::Uuid, [] i64, [] i32, [] u32, [] Vec<u8>);
 
-/// The conversion of adapters.
 impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
     type Repr = ReprOf<T>;
 

@@ -13,7 +13,6 @@ impl KeyId {
         if key_id <= 3 { Some(Self(key_id)) } else { None }
     }
 
-    /// Returns the key id in the low two bits.
     #[inline]
     pub(crate) const fn truncated(key_id: u8) -> Self {
         Self(key_id & 3)

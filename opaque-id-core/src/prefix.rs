@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// The longest prefix, in bytes.
 pub(crate) const MAX_PREFIX_LEN: usize = 63;
 
 macro_rules! prefix_rule {

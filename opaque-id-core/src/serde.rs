@@ -154,7 +154,6 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
         self.0.visit_str(text)
     }
 
-    /// Reads a number as an old id.
     fn visit_i64<E: Error>(self, number: i64) -> Result<V, E> {
         let accepts = extractor::current();
         match accepts.and_then(|extractor| V::of_old_id(&number.to_string(), extractor)) {

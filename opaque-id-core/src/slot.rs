@@ -10,7 +10,6 @@ pub struct Slot {
     index_plus_one: [AtomicUsize; KINDS],
 }
 
-/// The number of kinds of keys that must not share subkeys.
 pub(crate) const KINDS: usize = 5;
 
 impl Slot {

@@ -108,7 +108,6 @@ pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubke
 pub struct Subkeys {
     pub(crate) block: AesBlock,
     pub(crate) mac: AesBlock,
-    /// The subkeys of the encryption and of the tag of cursors.
     pub(crate) cursor: [AesBlock; 2],
     pub(crate) six_rounds: Feistel<6>,
     pub(crate) four_rounds: Feistel<4>,

@@ -15,7 +15,6 @@ use crate::subkeys::Subkeys;
 
 const NONCE: usize = 12;
 
-/// The number of characters of the longest token.
 pub(crate) const MAX_CHARS: usize = 16_384;
 
 /// The purpose of a token. A token opens only for the same purpose.
@@ -32,7 +31,6 @@ pub(crate) const GRANT: &str = "grant";
 const POSITION: &str = "position";
 
 impl Purpose {
-    /// Creates the purpose of a grant from its name in the application.
     pub(crate) fn grant(purpose: &str) -> Self {
         Self::new(GRANT, &[purpose])
     }
@@ -65,7 +63,6 @@ impl Purpose {
         format!("{prefix}_{}_", self.kind)
     }
 
-    /// Seals the block of a key and a payload.
     pub(crate) fn seal(
         &self,
         prefix: &str,
@@ -115,7 +112,6 @@ impl Purpose {
     }
 }
 
-/// A token that is not yet opened.
 pub(crate) struct Token {
     pub(crate) key_id: KeyId,
     nonce: [u8; NONCE],

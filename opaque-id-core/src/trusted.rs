@@ -101,7 +101,6 @@ impl<I: InternalId> Trusted for I {
     }
 }
 
-/// Writes the impls of a container. serde reads another type in its place, and both convert into each other.
 macro_rules! containers {
     ($([$($param:tt)*] $of:ty: $serde:ty, |$value:ident, $to:ident| $lent:expr, |$read:ident| $owned:expr;)*) => {$(
         impl<$($param)*> closed::Closed for $of {}
@@ -150,7 +149,6 @@ containers! {
         |read| Ok((read.0.0, read.1.0, read.2.0));
 }
 
-/// Writes the impls of types that may be next to ids in a container.
 macro_rules! plain {
     ($($of:ty),*) => {$(
         impl closed::Closed for $of {}

@@ -112,7 +112,6 @@ impl IdError {
         Self::MalformedToken { resource, kind, problem }.counted(resource)
     }
 
-    /// Counts the refusal for metrics.
     #[cold]
     pub(crate) fn counted(self, resource: &'static str) -> Self {
         let reason = match self {
@@ -155,7 +154,6 @@ fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     }
 }
 
-/// Formats the prefixes, such as `user_`, `team_` or `order_`.
 fn listed(prefixes: &[&str]) -> String {
     let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
     match names.split_last() {

@@ -36,7 +36,6 @@ impl<P: Into<Problem>> From<P> for Invalid {
 /// The fault of an id. Positions count bytes from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum IdProblem {
-    /// The text starts with another resource's prefix and is otherwise well formed.
     #[error("it is an id of another resource")]
     OtherPrefix,
     #[error("it is an id of a log, which no API accepts; open it by `opaque-id open`")]
@@ -70,7 +69,6 @@ pub(crate) enum IdProblem {
 /// The fault of a text of no known resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TextProblem {
-    /// The text before the last underscore is not a prefix.
     #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
     #[error("it has no prefix: ids start with `prefix_`")]
@@ -79,12 +77,10 @@ pub(crate) enum TextProblem {
     WhiteSpace,
     #[error("there are other characters around it")]
     Surrounded,
-    /// The text is neither a text id nor a UUID.
     #[error(
         "it is not an external id: those are `prefix_` and 13, 26 or 34 characters, or a UUID of version 8"
     )]
     Unknown,
-    /// The text looks like an internal key of the named kind.
     #[error(
         "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
     )]
@@ -158,7 +154,6 @@ impl Invalid {
         Self(Problem::Setting(expected))
     }
 
-    /// Checks that a UUID has the version and variant of `bits`.
     #[inline]
     pub(crate) fn check_version(
         uuid: Uuid,

@@ -215,7 +215,7 @@ pub(crate) fn redacted_with_causes(error: &dyn StdError) -> String {
     redact(&messages.join(": "))
 }
 
-/// What is wrong with the file of secrets, and what to do.
+/// Returns the fault of the file of secrets and its remedy.
 fn advice(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
 

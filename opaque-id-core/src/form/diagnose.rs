@@ -48,7 +48,6 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     faulty.unwrap_or(IdProblem::NoPrefix)
 }
 
-/// Returns the prefix of a well-formed id of any resource, if its form has one.
 fn text_id_prefix(text: &str) -> Option<&str> {
     let (prefix, body) = text.rsplit_once('_')?;
     let is_id = is_prefix(prefix)

@@ -36,20 +36,16 @@ use crate::prefix::MAX_PREFIX_LEN;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// The number of characters after the underscore in an id of the text form.
 pub(crate) const TEXT_CHARS: usize = 26;
 /// The number of characters after the underscore in a short id of the short form.
 pub(crate) const SHORT_CHARS: usize = 13;
-/// The number of characters after the underscore in an id of the tagged form.
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
-/// A digit of base32, as a regular expression.
 const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
 const SHORT_BYTES: usize = 9;
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
 
-/// The length of the longest binary form of an external id.
 pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 
 /// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.

@@ -165,7 +165,6 @@ impl<K: Integer> SealedFormOf<K> for Short {
     }
 }
 
-/// Returns whether an integer has an id of 13 characters.
 #[inline]
 pub(crate) fn has_short_id(repr: impl Into<i64>) -> bool {
     repr.into().cast_unsigned() >> INTEGER_BITS == 0

@@ -41,7 +41,6 @@ pub use self::uuid8::Uuid8Generator;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 
-/// Writes the constructors of a generator without settings.
 macro_rules! constructors {
     ($generator:ident) => {
         impl $generator {

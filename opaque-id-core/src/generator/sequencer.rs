@@ -20,7 +20,6 @@ use crate::random::Random;
 /// While the clock keeps up, each key [claims](Self::claim) its own head without a lock and draws a random
 /// tail. Otherwise keys [queue](Self::in_line) under one head with growing tails.
 pub(super) struct Sequencer {
-    /// The greatest claimed head.
     head: AtomicU64,
     line: Mutex<Option<Line>>,
 }
@@ -40,7 +39,6 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// No counter: a head is only the time.
     pub(super) const NONE: Self = Self { bits: 0, start: 0 };
 }
 
@@ -67,7 +65,6 @@ pub(super) enum Step {
     Random,
 }
 
-/// The reaction when all tails of a line are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnOverflow {
     Refuse,
@@ -156,13 +153,11 @@ impl Sequencer {
         self.update(|last| ((last >> counter.bits) + 1) << counter.bits | counter.start);
     }
 
-    /// Claims the next head, however far ahead of the clock it is.
     fn claim_next(&self, now: u64) -> u64 {
         let next = |last: u64| now.max(last + 1);
         next(self.update(next))
     }
 
-    /// Replaces the last head and returns it.
     fn update(&self, next: impl Fn(u64) -> u64) -> u64 {
         let update = |last| Some(next(last));
         self.head
@@ -171,7 +166,6 @@ impl Sequencer {
     }
 }
 
-/// Hides the last key.
 impl fmt::Debug for Sequencer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sequencer(..)")

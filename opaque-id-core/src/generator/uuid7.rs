@@ -90,7 +90,6 @@ const PAYLOAD_BITS: u32 = 74;
 const RAND_B_BITS: u32 = 62;
 const COUNTER_BITS: u32 = 12;
 
-/// The number of keys in one request for randomness.
 const PIECE: usize = 64;
 
 /// The limit for how far a key's time may be ahead of the clock.

@@ -97,7 +97,6 @@ mod tests {
 
     use super::AesBlock;
 
-    /// The test, key, plaintext and ciphertext of each of NIST's vectors.
     fn vectors() -> impl Iterator<Item = (&'static str, [u128; 3])> {
         let lines = include_str!("aes128.txt").lines();
         lines.filter(|line| !line.starts_with('#')).map(|line| {

@@ -83,7 +83,6 @@ impl<N: Nonce> Halves<N> {
         Some(Self::masked(hi, lo))
     }
 
-    /// Creates a block of the low 60 bits of each.
     #[inline]
     pub(crate) const fn masked(hi: u64, lo: u64) -> Self {
         Self { hi: hi & HALF_MASK, lo: lo & HALF_MASK, nonce: PhantomData }
@@ -179,7 +178,6 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     }
 }
 
-/// `F(k, x)`: the low 60 bits of AES-128 under `k` of `x` as a big-endian block.
 fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
     let mut block = u128::from(half).to_be_bytes().into();
     key.encrypt_block(&mut block);

@@ -18,7 +18,5 @@ pub use cycle_walk::CycleWalk;
 pub use feistel::{Arbitrary, Feistel, HALF_BITS, Halves, Nonce, SafeIn, Uniform};
 pub use ff1::{FF1_BITS, Ff1};
 
-/// The mask of a half of FF1.
 const FF1_HALF_MASK: u32 = (1 << (FF1_BITS / 2)) - 1;
-/// The mask of a half of a Feistel network.
 const HALF_MASK: u64 = (1 << HALF_BITS) - 1;

@@ -40,7 +40,6 @@ impl Instructions {
 pub(super) struct RoundKeys([__m128i; 11]);
 
 impl RoundKeys {
-    /// Expands a key for encryption.
     pub(super) fn new(_: Instructions, key: &[u8; 16]) -> Self {
         // SAFETY: an `Instructions` exists, so the CPU has `aes` and `avx`.
         unsafe { expand(u128::from_be_bytes(*key)) }
@@ -142,7 +141,6 @@ fn invert(encrypt: &RoundKeys) -> RoundKeys {
     RoundKeys(keys)
 }
 
-/// Returns the first and the last eight bytes of a block, as numbers.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
 fn halves(block: u128) -> [u64; 2] {
@@ -225,7 +223,6 @@ fn reverse(block: __m128i) -> __m128i {
     _mm_shuffle_epi8(block, _mm_set_epi64x(0x00010203_04050607, 0x08090a0b_0c0d0e0f))
 }
 
-/// Returns `half ^ F(key, other)`.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn round(key: &RoundKeys, half: __m128i, other: __m128i) -> __m128i {
@@ -299,7 +296,6 @@ fn ff1_decrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32)
     (of_lane(a), of_lane(b))
 }
 
-/// Loads a number into the low lane.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn lane(number: u32) -> __m128i {

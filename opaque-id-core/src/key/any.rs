@@ -76,7 +76,6 @@ pub enum AnyKey {
     Int(i64),
 }
 
-/// Prints a UUID or an integer.
 impl fmt::Display for AnyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,7 +97,6 @@ impl FromStr for AnyKey {
     }
 }
 
-/// Hides the key.
 impl fmt::Debug for AnyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnyKey(..)")

@@ -103,10 +103,6 @@ macro_rules! key_of_uuid {
         impl TryFrom<::uuid::Uuid> for $key {
             type Error = $crate::error::Invalid;
 
-            /// Converts a UUID of this kind.
-            ///
-            /// # Errors
-            /// [`Invalid`](crate::error::Invalid) if the UUID is not such a key.
             fn try_from(uuid: ::uuid::Uuid) -> Result<Self, Self::Error> {
                 Self::check(uuid).map(|()| Self(uuid))
             }
@@ -127,10 +123,6 @@ macro_rules! key_of_uuid {
         impl ::core::str::FromStr for $key {
             type Err = $crate::error::Invalid;
 
-            /// Parses a UUID of this kind.
-            ///
-            /// # Errors
-            /// [`Invalid`](crate::error::Invalid) if the text is not such a key.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let no_uuid = $crate::error::KeyProblem::Text { expected: Self::KIND };
                 ::uuid::Uuid::try_parse(text).map_err(|_| no_uuid)?.try_into()

@@ -42,14 +42,12 @@ pub trait TimeKey: Copy + Ord {
 pub(crate) struct Ticks {
     per_second: u64,
     pub(crate) bits: u32,
-    /// The number of seconds before 1970 at which the count begins.
     seconds_before_1970: u64,
 }
 
 const NANOS: i128 = 1_000_000_000;
 
 impl Ticks {
-    /// Creates a count of `bits` bits since 1970.
     pub(crate) const fn unix(bits: u32, per_second: u64) -> Self {
         Self { per_second, bits, seconds_before_1970: 0 }
     }

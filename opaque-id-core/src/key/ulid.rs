@@ -82,7 +82,6 @@ impl Ulid {
     }
 }
 
-/// Returns the number of milliseconds that a prefix of `chars` characters covers.
 const fn span(chars: u32) -> u64 {
     1 << (5 * (TIME_CHARS - chars))
 }
@@ -124,10 +123,6 @@ impl From<Uuid> for Ulid {
 impl FromStr for Ulid {
     type Err = Invalid;
 
-    /// Parses either case.
-    ///
-    /// # Errors
-    /// [`Invalid`] unless the text is 26 characters of base32 and the first is at most `7`.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let problem = Invalid::from(KeyProblem::Text { expected: Self::KIND });
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;

@@ -151,7 +151,6 @@ impl Secrets {
         Ok(())
     }
 
-    /// Builds the keyring; the first secret seals.
     fn into_keyring(self) -> Option<Keyring> {
         let sealing = self.added.first()?.0;
         let mut secrets = [const { None }; 4];

@@ -158,7 +158,6 @@ fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Returns whether a process has ended, and its status.
 fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
     match child.try_wait() {
         Ok(status) => Ok(status.map(Some)),

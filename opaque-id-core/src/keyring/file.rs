@@ -53,7 +53,6 @@ pub fn read_file<R>(
     Ok(read(&name(path), text))
 }
 
-/// Reads a file. Its mode must be private if `is_private` is set.
 pub(super) fn bytes(path: &Path, is_private: bool) -> Result<Zeroizing<Vec<u8>>, KeyringError> {
     let unreadable = |error| unreadable(path, error);
     let file = File::open(path).map_err(unreadable)?;
@@ -77,7 +76,6 @@ fn name(path: &Path) -> String {
     MasterSecret::redact(&path.display().to_string())
 }
 
-/// Returns the mode of a file if others can read or write it.
 #[cfg(unix)]
 fn shared_mode(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::MetadataExt;

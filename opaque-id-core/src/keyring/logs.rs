@@ -9,7 +9,6 @@ use crate::resource::{OpaqueId, ReprOf};
 
 struct Logs {
     shared: SharedKeyring,
-    /// The latest keyring, and its audience's.
     last: (Keyring, Keyring),
 }
 
@@ -57,7 +56,6 @@ pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     *LOGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Logs { shared, last });
 }
 
-/// Returns the keyring that seals for logs with the current secrets.
 fn current() -> Option<Keyring> {
     let keyring = {
         let logs = LOGS.read().unwrap_or_else(PoisonError::into_inner);

@@ -163,7 +163,6 @@ impl Keyring {
         F::open(self.secret(F::key_id(id))?.subkeys::<T>(), id)
     }
 
-    /// Counts a genuine id.
     pub(crate) fn count_genuine(&self, key_id: KeyId) {
         self.0.opened.count(Count::Authenticated, key_id);
     }

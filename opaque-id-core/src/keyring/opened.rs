@@ -19,10 +19,8 @@ pub(super) struct Opened(ThreadLocal<Cell>);
 #[repr(align(128))]
 struct Cell([[AtomicU64; 4]; 3]);
 
-/// The counted events.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// An id with a correct tag.
     Authenticated,
     /// An id without a tag, possibly made up.
     Unauthenticated,

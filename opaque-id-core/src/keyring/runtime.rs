@@ -32,7 +32,6 @@ use crate::subkeys::{IdSubkeys, Subkeys};
 pub struct RuntimeResource {
     pub(super) prefix: String,
     pub(super) sealing: KeyId,
-    /// The subkeys by key id.
     subkeys: [Option<Box<Subkeys>>; 4],
     pub(super) typed: &'static dyn Typed,
 }
@@ -222,7 +221,6 @@ impl<K: Key, F: SealedFormOf<K>> Typed for Types<K, F> {
     }
 }
 
-/// Returns the types of a kind of key and a form, if they go together.
 fn typed(key: KeyKind, form: FormKind) -> Result<&'static dyn Typed, Invalid> {
     fn of<K: Key, F: SealedFormOf<K>>() -> &'static dyn Typed {
         &Types::<K, F>(PhantomData)

@@ -226,7 +226,6 @@ impl Secret {
         Ok(())
     }
 
-    /// Checks that no text can belong to two resources.
     fn claim_prefix<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         // All instances of a generic resource have the same slot.

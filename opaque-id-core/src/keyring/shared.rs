@@ -83,21 +83,18 @@ impl SharedKeyring {
     }
 }
 
-/// Creates a keyring that nothing replaces.
 impl From<Keyring> for SharedKeyring {
     fn from(keyring: Keyring) -> Self {
         Self::new(keyring)
     }
 }
 
-/// Creates a keyring that nothing replaces.
 impl From<&Keyring> for SharedKeyring {
     fn from(keyring: &Keyring) -> Self {
         Self::new(keyring.clone())
     }
 }
 
-/// Clones the shared keyring.
 impl From<&SharedKeyring> for SharedKeyring {
     fn from(keyring: &SharedKeyring) -> Self {
         keyring.clone()

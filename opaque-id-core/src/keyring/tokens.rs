@@ -79,7 +79,6 @@ impl Keyring {
         purpose.seal(<I::Resource>::PREFIX, keys, key_id, cursor::block(*id.as_repr()), payload)
     }
 
-    /// Opens a token of the same purpose.
     pub(crate) fn open_token<I: InternalId>(
         &self,
         purpose: &Purpose,

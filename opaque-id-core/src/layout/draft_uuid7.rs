@@ -26,7 +26,6 @@ const SECONDS_BITS: u32 = 36;
 key_of_uuid!(DraftUuid7, checked);
 
 impl DraftUuid7 {
-    /// Checks version and variant.
     fn check(uuid: Uuid) -> Result<(), Invalid> {
         Invalid::check_version(uuid, V7, "UUIDv7")
     }

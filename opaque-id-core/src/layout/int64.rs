@@ -83,10 +83,6 @@ impl Int64Layout {
         SECONDS.bounds(range, first, |seconds| first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1))
     }
 
-    /// Assembles an id.
-    ///
-    /// # Errors
-    /// [`Invalid`] if a field does not fit the layout.
     pub(crate) const fn assemble(
         self,
         seconds: u64,

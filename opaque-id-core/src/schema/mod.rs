@@ -36,7 +36,6 @@ struct Shape {
     id_of: Option<&'static str>,
 }
 
-/// The name of the extension for [`Shape::id_of`].
 const EXTENSION: &str = "x-opaque-id";
 
 fn of_id<T: OpaqueId>() -> Shape {
