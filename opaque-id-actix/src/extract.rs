@@ -1,6 +1,7 @@
-//! actix-web's own extractors, with a keyring for the ids in them.
+//! actix-web's own extractors with a keyring for the ids in them.
 //!
-//! Each runs actix-web's extractor by `opaque_id_web::extract`. A refusal has one answer, and a pointer to its place in a body.
+//! Each runs actix-web's extractor by `opaque_id_web::extract`. Every refusal has the same answer, with a
+//! pointer to its place in a body.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -16,11 +17,12 @@ use opaque_id_web::{Listed, OfRequest, Place, Placed, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-/// actix-web's [`Path`](web::Path), in which ids are [`Opened`](crate::Opened) or `External`: one, a tuple, a struct or a map,
-/// next to plain parameters. `Option<Path<_>>` is actix-web's: it is `None` for every error, so also for a refused id.
+/// actix-web's [`Path`](web::Path) with ids as [`Opened`](crate::Opened) or `External`: one, a tuple, a
+/// struct or a map, next to plain parameters. `Option<Path<_>>` is actix-web's: it is `None` for every error,
+/// including a refused id.
 ///
 /// # Errors
-/// 404 for a refused id, everything else as actix-web's own.
+/// 404 for a refused id. Other errors are actix-web's own.
 ///
 /// ```
 /// use actix_web::get;
@@ -43,33 +45,36 @@ pub struct Path<T>(
     pub T,
 );
 
-/// actix-web's [`Query`](web::Query), in which ids are [`Opened`](crate::Opened) or `External`. A repeated name is a list,
-/// `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`; not inside of `#[serde(flatten)]`.
+/// actix-web's [`Query`](web::Query) with ids as [`Opened`](crate::Opened) or `External`. A repeated name is
+/// a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`, but not inside of
+/// `#[serde(flatten)]`.
 ///
 /// # Errors
-/// 404 for a refused id, everything else as actix-web's own.
+/// 404 for a refused id. Other errors are actix-web's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<T>(
     /// The query's content.
     pub T,
 );
 
-/// actix-web's [`Form`](web::Form), in which ids are [`Opened`](crate::Opened) or `External`. Lists and empty values are those of
-/// [`Query`].
+/// actix-web's [`Form`](web::Form) with ids as [`Opened`](crate::Opened) or `External`. Lists and empty
+/// values are those of [`Query`].
 ///
 /// # Errors
-/// 422 for a refused id, with a JSON pointer to its field, everything else as actix-web's own.
+/// 422 for a refused id, with a JSON pointer to its field. Other errors are actix-web's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form<T>(
     /// The form's content.
     pub T,
 );
 
-/// actix-web's [`Json`](web::Json), in which ids are [`Opened`](crate::Opened) or `External`. As a response it is actix-web's.
+/// actix-web's [`Json`](web::Json) with ids as [`Opened`](crate::Opened) or `External`. As a response it is
+/// actix-web's.
 ///
 /// # Errors
-/// 422 for a refused id, with a JSON pointer to it, everything else as actix-web's own. serde does not report places inside of
-/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of the value around the id.
+/// 422 for a refused id, with a JSON pointer to it. Other errors are actix-web's own. serde does not report
+/// places inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the
+/// pointer is that of the value around the id.
 ///
 /// ```
 /// use actix_web::post;
@@ -105,7 +110,6 @@ impl<T: Serialize> Responder for Json<T> {
     }
 }
 
-/// What an extractor returns.
 type Extracting<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 
 macro_rules! of_urls {
@@ -117,7 +121,8 @@ macro_rules! of_urls {
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                 let request = request.clone();
                 Box::pin(async move {
-                    // Theirs opens the ids when its future is made, which must be in the scope.
+                    // actix-web's extractor opens the ids when its future is made, so this must happen in the
+                    // scope.
                     let theirs = async || web::$name::<$content<T>>::extract(&request).await;
                     let (keyring, old_ids) = of_request(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Url, theirs()).await {
@@ -178,7 +183,7 @@ fn of_request(request: &HttpRequest) -> Result<(Keyring, Option<OfRequest>), Err
     Ok((keyring(request)?, request.extensions().get().cloned()))
 }
 
-/// Returns a payload that is read as this one, and what has been read of it.
+/// Returns a payload that reads like this one, and a record of the bytes read.
 fn recorded(payload: Payload) -> (Payload, Rc<RefCell<Vec<Bytes>>>) {
     let read = Rc::<RefCell<Vec<Bytes>>>::default();
     let record = read.clone();

@@ -11,10 +11,11 @@ use actix_web::{Error, HttpResponse};
 use opaque_id_web::actix::answer;
 use opaque_id_web::{Refusal, assert_no_raw_id};
 
-/// Returns a middleware that answers each refusal, and each [`NotFound`](crate::NotFound), in an envelope of your own.
+/// Returns a middleware that answers each refusal and each [`NotFound`](crate::NotFound) in an envelope of
+/// your own.
 ///
-/// It replaces the whole response, and so the headers that a middleware between it and the handler has added: add it before
-/// those, such as CORS.
+/// It replaces the whole response, including headers of middlewares between it and the handler. Add it before
+/// such middlewares, for instance CORS.
 ///
 /// ```
 /// use actix_web::{App, HttpResponse, ResponseError};
@@ -44,7 +45,7 @@ where
         async move {
             let response = match answer(next.call(request)).await {
                 Ok(response) => response,
-                // Of another middleware: actix-web makes a response of it further out.
+                // The error comes from another middleware. actix-web converts it into a response further out.
                 Err(error) => {
                     let theirs = error.error_response();
                     let answered = theirs.extensions().get().map(|refusal| respond(refusal));
@@ -61,12 +62,12 @@ where
     })
 }
 
-/// Returns a middleware for tests: it panics if a response has a raw UUIDv7 or ULID, or one of these values as a whole word, such as
-/// the integer key of a row, in its body or a header.
+/// Returns a middleware for tests. It panics if a response has a raw UUIDv7 or ULID, or one of these values
+/// as a whole word, such as the integer key of a row, in its body or a header.
 ///
-/// `actix_web::test::call_service` panics; a server closes the connection, and its standard error has the message. UUIDs of
-/// other versions and external ids are not found. The middleware reads whole bodies: add it before one that compresses, and not
-/// around a route that streams without end.
+/// `actix_web::test::call_service` panics. A server closes the connection, and its standard error has the
+/// message. UUIDs of other versions and external ids are not found. The middleware reads whole bodies: add it
+/// before one that compresses, and not around a route that streams without end.
 ///
 /// ```
 /// let app = actix_web::App::new().wrap(opaque_id_actix::panic_on_raw_ids([4_711]));

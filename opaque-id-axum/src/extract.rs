@@ -1,6 +1,7 @@
-//! axum's own extractors, with a keyring for the ids in them.
+//! axum's own extractors with a keyring for the ids in them.
 //!
-//! Each runs axum's extractor by `opaque_id_web::extract`. A refusal has one answer, and a pointer to its place in a body.
+//! Each runs axum's extractor by `opaque_id_web::extract`. Every refusal has the same answer, with a pointer
+//! to its place in a body.
 
 use axum::RequestExt;
 use axum::body::{Body, Bytes};
@@ -20,15 +21,15 @@ use opaque_id_web::{Listed, OfRequest, Place, Placed, Refusal, Rejection, extrac
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-/// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
-/// a tuple, a struct or a map, next to plain parameters.
+/// axum's [`Path`](axum::extract::Path) with ids as [`Opened`](crate::Opened) or `External`: one, a tuple, a
+/// struct or a map, next to plain parameters.
 ///
-/// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the layer [`lend_keyring`](crate::lend_keyring) lends
-/// another one.
+/// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the layer
+/// [`lend_keyring`](crate::lend_keyring) lends another one.
 ///
 /// # Rejections
-/// 404 for a refused id, and for a path that is not UTF-8. Everything else as axum's own: 400 for a plain parameter, 500 if
-/// the type does not fit the route.
+/// 404 for a refused id, and for a path that is not UTF-8. Other rejections are axum's own: 400 for a plain
+/// parameter, 500 if the type does not fit the route.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -80,36 +81,37 @@ pub struct Path<T>(
     pub T,
 );
 
-/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or `External`. `Opened` has an example.
-/// A repeated name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`; not inside of `#[serde(flatten)]`.
+/// axum's [`Query`](axum::extract::Query) with ids as [`Opened`](crate::Opened) or `External`. `Opened` has
+/// an example. A repeated name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is
+/// `None`, but not inside of `#[serde(flatten)]`.
 ///
 /// # Rejections
-/// 404 for a refused id, everything else as axum's own.
+/// 404 for a refused id. Other rejections are axum's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<T>(
     /// The query's content.
     pub T,
 );
 
-/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`, as in [`Json`]. Lists and empty
-/// values are those of [`Query`].
+/// axum's [`Form`](axum::extract::Form) with ids as [`Opened`](crate::Opened) or `External`, as in [`Json`].
+/// Lists and empty values are those of [`Query`].
 ///
 /// # Rejections
-/// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request. Everything
-/// else as axum's own.
+/// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request.
+/// Other rejections are axum's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form<T>(
     /// The form's content.
     pub T,
 );
 
-/// axum's [`Json`](axum::Json), in which ids are [`Opened`](crate::Opened) or `External`. As a response it
-/// is axum's.
+/// axum's [`Json`](axum::Json) with ids as [`Opened`](crate::Opened) or `External`. As a response it is
+/// axum's.
 ///
 /// # Rejections
-/// 422 for a refused id, with a JSON pointer to it, everything else as axum's own. serde does not report places inside of
-/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of the value
-/// around the id.
+/// 422 for a refused id, with a JSON pointer to it. Other rejections are axum's own. serde does not report
+/// places inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the
+/// pointer is that of the value around the id.
 ///
 /// ```
 /// use opaque_id_axum::{Json, Opened};
@@ -219,7 +221,7 @@ of_bodies! {
     Json, JsonRejection, Placed, |_| Place::Body;
 }
 
-/// `None` for a request without the header `Content-Type`.
+/// Returns `None` for a request without the header `Content-Type`.
 impl<T, S> OptionalFromRequest<S> for Json<T>
 where
     T: DeserializeOwned,
@@ -236,7 +238,8 @@ where
     }
 }
 
-/// A typed path of axum-extra with `External` ids, which `Opened` cannot be, because the path prints them.
+/// Implements axum-extra's typed path for `External` ids. `Opened` ids do not work because the path prints
+/// its ids.
 #[cfg(feature = "axum-extra012")]
 impl<T: axum_extra012::routing::TypedPath> axum_extra012::routing::TypedPath for Path<T> {
     const PATH: &'static str = T::PATH;
@@ -249,7 +252,7 @@ impl<T: core::fmt::Display> core::fmt::Display for Path<T> {
     }
 }
 
-/// Refuses a path that cannot have a genuine id, before axum looks for one.
+/// Refuses a path that cannot have a genuine id before axum parses it.
 fn not_utf8(rejection: &PathRejection) -> Option<Refusal> {
     match rejection {
         PathRejection::FailedToDeserializePathParams(failed)
@@ -261,7 +264,7 @@ fn not_utf8(rejection: &PathRejection) -> Option<Refusal> {
     }
 }
 
-/// A request with what axum's `Form` and `Json` look at, and a body whose length is limited already.
+/// Returns a request with the parts that axum's `Form` and `Json` read, and a body that is already limited.
 fn with_body(parts: &Parts, body: Body) -> Request {
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();

@@ -1,8 +1,9 @@
-//! Extractors for routers of any state, such as a framework's: the layer [`lend_keyring`](crate::lend_keyring) lends the keyring.
+//! Extractors for routers of any state, such as a framework's. The layer
+//! [`lend_keyring`](crate::lend_keyring) lends the keyring.
 //!
-//! They work like the extractors of the crate's root. Without the layer around a route, each request is 500, and an event in
-//! the log, at the level ERROR with the target `opaque_id`, names the layer. The compiler does not notice that it is
-//! missing: where the state is yours, use the extractors of the root.
+//! They work like the extractors of the crate's root. Without the layer around a route, each request is 500,
+//! and an event in the log, at the level ERROR with the target `opaque_id`, names the layer. The compiler
+//! does not notice a missing layer, so use the extractors of the root if the state is yours.
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -79,7 +80,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// [`PageQuery`](crate::PageQuery), with the keyring of the layer.
+/// [`PageQuery`](crate::PageQuery) with the keyring of the layer.
 #[derive(Debug)]
 pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>(
     /// The query.

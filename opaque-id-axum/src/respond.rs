@@ -15,10 +15,11 @@ use opaque_id_web::{Refusal, assert_no_raw_id};
 type Layer<F> = FromFnLayer<F, (), (Request,)>;
 type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Returns a layer that answers each refusal, and each [`NotFound`](crate::NotFound), in an envelope of your own.
+/// Returns a layer that answers each refusal and each [`NotFound`](crate::NotFound) in an envelope of your
+/// own.
 ///
-/// It replaces the whole response, and so the headers that a layer between it and the handler has added: add it before
-/// those, such as CORS.
+/// It replaces the whole response, including headers of layers between it and the handler. Add it before such
+/// layers, for instance CORS.
 ///
 /// ```
 /// use axum::Router;
@@ -44,11 +45,12 @@ pub fn map_refusal<R: IntoResponse>(
     })
 }
 
-/// Returns a layer that lends a keyring, or what a [`SharedKeyring`] is at each request, to the requests of its routes: to
-/// [`Viewed`](crate::Viewed), to [`RequestKeyring`](crate::RequestKeyring) and to the extractors of [`lent`](crate::lent), whatever
-/// the router's state is, and to the other extractors before the state's.
+/// Returns a layer that lends a keyring, or a [`SharedKeyring`]'s current keyring, to the requests of its
+/// routes. [`Viewed`](crate::Viewed), [`RequestKeyring`](crate::RequestKeyring) and the extractors of
+/// [`lent`](crate::lent) use it whatever the router's state is, and the other extractors prefer it to the
+/// state's.
 ///
-/// Of two layers around a route the inner one counts: the one whose `.layer(…)` is written first.
+/// If two layers are around a route, the inner one counts: the one with the first `.layer(…)`.
 pub fn lend_keyring(
     keyring: impl Into<SharedKeyring>,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -56,8 +58,9 @@ pub fn lend_keyring(
     lend_keyring_by(move |_| Some(keyring.current()))
 }
 
-/// Returns a layer that lends the keyring of a request, such as that of an audience, by what a middleware around this layer has
-/// put into the request. With `None` the request has the keyring that it has without this layer.
+/// Returns a layer that lends a keyring per request, such as that of an audience. The function reads the
+/// values that a middleware around this layer has put into the request. With `None` the request has the
+/// keyring that it has without this layer.
 pub fn lend_keyring_by(
     keyring: impl Fn(&Request) -> Option<Keyring> + Clone + Send + Sync + 'static,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -70,14 +73,15 @@ pub fn lend_keyring_by(
     })
 }
 
-/// Returns a layer for tests: it panics if a response has a raw UUIDv7 or ULID, or one of these values as a whole word, such as the
-/// integer key of a row, in its body or a header.
+/// Returns a layer for tests. It panics if a response has a raw UUIDv7 or ULID, or one of these values as a
+/// whole word, such as the integer key of a row, in its body or a header.
 ///
-/// UUIDs of other versions and external ids are not found. The layer reads whole bodies: write its `.layer(…)` before one that
-/// compresses, and not around a route that streams without end.
+/// UUIDs of other versions and external ids are not found. The layer reads whole bodies: write its
+/// `.layer(…)` before one that compresses, and not around a route that streams without end.
 ///
 /// # Panics
-/// In a test that calls the router itself. A server closes the connection, and its standard error has the message.
+/// In a test that calls the router itself. A server closes the connection, and its standard error has the
+/// message.
 ///
 /// ```
 /// use axum::{Router, routing::get};

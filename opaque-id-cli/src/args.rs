@@ -1,4 +1,4 @@
-//! The command line, whose doc comments are the help texts.
+//! The command line. Its doc comments are the help texts.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Generate a secret: an entry for OPAQUE_ID_KEYS or a keys file
     Keygen {
-        /// The key id that ids sealed with this secret carry; choose one that is not in use
+        /// The key id of the secret, and of the ids that it seals; choose one that is not in use
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
         key_id: u8,
         /// Print a JSON object
@@ -65,47 +65,53 @@ pub(crate) enum Command {
         #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
     },
-    /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if the file of resources has it
+    /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if
+    /// the file of resources has it
     ///
-    /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
-    /// they are marked as unverified, with the check value of the secret on standard error.
+    /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Ids
+    /// without a tag open under any secret, so their output is marked as unverified, with the check value of
+    /// the secret on standard error.
     Open {
         #[command(flatten)]
         ids: Ids,
         /// The purpose of grants, such as unsubscribe; prints when each of them expires
         #[arg(long)]
         purpose: Option<String>,
-        /// Append a JSON line per id to this file, before its answer is shown: time, user, id, resource and outcome, never the key
+        /// Append a JSON line per id to this file before its answer is shown: time, user, id, resource and
+        /// outcome, never the key
         ///
-        /// The file is created with mode 600. If it cannot be written, nothing is opened, and the exit status is 2.
+        /// The file is created with mode 600. If it cannot be written, nothing is opened, and the exit status
+        /// is 2.
         #[arg(long, value_name = "FILE", env = "OPAQUE_ID_AUDIT_LOG")]
         audit_log: Option<PathBuf>,
     },
     /// Renew external ids with the sealing secret and print the new ids
     Renew(Ids),
-    /// Print the subkeys of one resource, with which `opaque-id open --keys-file` opens its ids without the master secrets
+    /// Print the subkeys of one resource, so that `opaque-id open --keys-file` opens its ids without the
+    /// master secrets
     ///
-    /// For machines that must not have the secrets, such as a laptop on call. `open` and `inspect` accept the file; all other
-    /// commands refuse it, and so does an application. It opens ids and cursors of this resource under each secret that the
-    /// keyring has now: no grants, no packs, and nothing of other resources. Lines of several resources may be joined.
+    /// This is for machines that must not have the secrets, such as a laptop on call. `open` and `inspect`
+    /// accept the file. All other commands refuse it, and so does an application. It opens ids and cursors of
+    /// this resource under each present secret of the keyring, but no grants, no packs, and no ids of other
+    /// resources. Lines of several resources may be joined.
     ///
-    /// Open-only is what the commands do, and not what the subkeys cannot do: the same AES keys seal and open, so everyone who
-    /// has the file can make up ids of this resource by other means. Keep it as you keep a secret: (umask 077 && opaque-id
+    /// Only the commands are open-only. The same AES keys seal and open, so everyone who has the file can
+    /// make up ids of this resource by other means. Keep it like a secret: (umask 077 && opaque-id
     /// export-subkeys --prefix user > user.subkeys)
     #[command(mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource, such as user")))]
     ExportSubkeys {
         #[command(flatten)]
         resource: Resource,
     },
-    /// Report what ids are, or what is wrong with them; needs no secret
+    /// Report the kind of ids, or their faults; needs no secret
     ///
-    /// With a file of resources it also says what the file has of an id's resource: kind of key, table, and whether ids are sealed or
-    /// mapped.
+    /// With a file of resources it also prints the file's data of an id's resource: kind of key, table, and
+    /// whether ids are sealed or mapped.
     Inspect {
         /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
         #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
         resources: Option<PathBuf>,
-        /// Subkeys that `opaque-id export-subkeys` printed, which say of their resources what opaque-id.toml says
+        /// Subkeys that `opaque-id export-subkeys` printed; they describe their resources like opaque-id.toml
         #[arg(long, value_name = "FILE")]
         keys_file: Option<PathBuf>,
         /// Print one JSON object per line
@@ -117,30 +123,34 @@ pub(crate) enum Command {
     },
     /// Print opaque-id.toml: the resources of an application, read from the derives in its source
     ///
-    /// Commands that need a resource find the file in the current folder or in those above it. So `opaque-id resources >
-    /// opaque-id.toml` once, and then `opaque-id open user_…` needs no options.
+    /// Commands that need a resource find the file in the current folder or in one above it. So run
+    /// `opaque-id resources > opaque-id.toml` once, and `opaque-id open user_…` then needs no options.
     ///
-    /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except `cfg(test)`. Does not
-    /// see what macros write, nor what is inside of functions. In folders it skips hidden folders, `target`, and the
-    /// `tests`, `examples` and `benches` next to a Cargo.toml. The exit status is 1 if something could not be read, or
-    /// if ids of two resources cannot be told apart; the rest is still printed.
+    /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except
+    /// `cfg(test)`. Ignores code that macros write, and code inside of functions. In folders it skips hidden
+    /// folders, `target`, and the `tests`, `examples` and `benches` next to a Cargo.toml. The exit status is
+    /// 1 if something could not be read, or if ids of two resources cannot be told apart. The rest is still
+    /// printed.
     Resources {
         /// Rust files, or folders with Rust files
         #[arg(value_name = "PATH", default_value = ".")]
         sources: Vec<PathBuf>,
     },
-    /// Write sqlx.toml, which declares columns as internal ids to sqlx's macros: `SELECT *` then needs no override
+    /// Write sqlx.toml, so that sqlx's macros use internal ids for the columns and `SELECT *` needs no
+    /// override
     ///
     /// The crate that uses the macros must enable sqlx's feature `sqlx-toml` and have the file next to its
     /// Cargo.toml. The macros wrap a nullable column in an Option automatically.
     ///
-    /// With a database, one type per table is enough: its key column and the foreign keys that reference it are read
-    /// from the schema. The type of a table that is not given is looked for in the source: table `users` or `user` is
-    /// the struct `User`, or the one whose prefix is `user`; `blocked_user` is, too, if no other table ends with it, and is
-    /// listed on standard error, as tables without a type are.
+    /// With a database, one type per table is enough: its key column and the foreign keys that reference it
+    /// are read from the schema. If the type of a table is not given, the source is searched: the type of
+    /// table `users` or `user` is the struct `User`, or the one with the prefix `user`. It is also the type
+    /// of `blocked_user` if no other type matches. Such a table is listed on standard error, and so are
+    /// tables without a type.
     ///
-    /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, by which a parameter of an id needs no `as _`, and a line
-    /// for each column of UUIDs that are no ids, unless the file has one. These are listed as well.
+    /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, so that an id as a parameter needs
+    /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one. These are
+    /// listed as well.
     SqlxToml {
         /// Write the columns into this file and keep the rest of it; without this option, print them
         #[arg(long, value_name = "FILE")]
@@ -148,7 +158,7 @@ pub(crate) enum Command {
         /// The database to read key columns from; used unless all columns are given
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
         database_url: Option<String>,
-        /// Rust files, or folders with Rust files, to look for the types of tables in
+        /// Rust files, or folders with Rust files, that are searched for the types of tables
         #[arg(long, value_name = "PATH", default_value = ".")]
         source: Vec<PathBuf>,
         /// Tables and their types, such as users=my_app::User, or single columns, such as
@@ -169,15 +179,17 @@ pub(crate) enum Command {
     },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
-    /// Checks primary keys and foreign keys of one column. A column of text or bytes is an id by its name (`id`, `user_id`,
-    /// `userId`, `uuid`), its declared length and its values together. Changes nothing: it prints SQL with the findings as
-    /// comments. The script converts all values of a column or none, and keeps the old rows in a table with another name. If
-    /// values cannot be converted, it contains a query that lists them instead.
+    /// Checks primary keys and foreign keys of one column. A column of text or bytes counts as an id by its
+    /// name (`id`, `user_id`, `userId`, `uuid`), its declared length and its values together. Changes
+    /// nothing: it prints SQL with the findings as comments. The script converts all values of a column or
+    /// none, and keeps the old rows in a table with another name. If values cannot be converted, it contains
+    /// a query that lists them instead.
     ///
-    /// Lists the columns that it does not judge as well: keys of other types, and columns with the name of an id that have no
-    /// key of their own, such as references without a foreign key. If ids must be converted, it also lists other columns of text
-    /// whose values are all UUIDs or ULIDs. The script converts no text while there are any of these, because joins with them would
-    /// find nothing. Judge them yourself, and exclude them. Tables of tools for migrations are skipped.
+    /// Also lists columns that it cannot judge: keys of other types, and columns with the name of an id and
+    /// without a key, such as references without a foreign key. If ids must be converted, it also lists other
+    /// columns of text whose values are all UUIDs or ULIDs. The script converts no text while there are any
+    /// of these, because joins with them would find nothing. Judge them yourself, and exclude them. Tables of
+    /// tools for migrations are skipped.
     ///
     /// The exit status is 1 if a column is wrong or not judged, or if no key column was found.
     #[command(after_help = "Examples:\n  \
@@ -186,7 +198,7 @@ pub(crate) enum Command {
         /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
         database_url: String,
-        /// Tables, and columns, that are not ids, separated by commas; nothing is said of them
+        /// Tables and columns that are not ids, separated by commas; they are not reported
         #[arg(long, value_name = "TABLE[.COLUMN]", value_delimiter = ',')]
         exclude: Vec<String>,
         /// Print a JSON object
@@ -195,9 +207,10 @@ pub(crate) enum Command {
     },
     /// Check another implementation of the wire format against this one
     ///
-    /// Runs a program that answers requests, a line of JSON each, and compares its answers with the vectors of the format and, in random
-    /// cases, with ours: spec/README.md in the repository describes both. Prints what differs, and first the requirement of
-    /// docs/FORMAT.md that explains it best. The exit status is 1 if anything differs.
+    /// Runs a program that answers requests of a line of JSON each. Compares its answers with the vectors of
+    /// the format and, in random cases, with ours: spec/README.md in the repository describes both. Prints
+    /// the differences, and first the requirement of docs/FORMAT.md that explains them best. The exit status
+    /// is 1 if anything differs.
     #[command(after_help = "Examples:\n  \
         opaque-id conformance -- python -m opaque_id.conformance\n  \
         opaque-id conformance --random 0 --report report.json -- ./my-port")]
@@ -238,13 +251,14 @@ pub(crate) enum SqlScript {
     Mapping {
         #[command(flatten)]
         target: Target,
-        /// The table's name, after a schema and a dot if wanted: what `UuidMap::unique` or `UuidMap::hashed` is given
+        /// The table's name, after an optional schema and a dot; the application passes it to
+        /// `UuidMap::unique` or `UuidMap::hashed`
         #[arg(long, value_name = "NAME", default_value = "external_ids")]
         table: String,
         /// The index that finds a UUID
         #[arg(long, visible_alias = "plan", value_enum, default_value_t = IndexKind::Unique)]
         index: IndexKind,
-        /// Add the column that maps of several resources need to share the table: for `UuidMap::shared`
+        /// Add the column with which maps of several resources share the table, for `UuidMap::shared`
         #[arg(long)]
         shared: bool,
     },
@@ -257,35 +271,35 @@ pub(crate) enum SqlScript {
     Packs {
         #[command(flatten)]
         target: Target,
-        /// The table's name, as the application opens it: events for `events_packs`
+        /// The table's name in the application, such as events for `events_packs`
         #[arg(long, value_name = "NAME", value_parser = table_name)]
         table: String,
         /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
         #[arg(long, default_value = "uuid7", value_parser = keys())]
         key: KeyKind,
-        /// Rows are ordered by their encrypted keys: the table's type has `ByEncryptedKey`
+        /// Rows are ordered by their encrypted keys, because the table's type has `ByEncryptedKey`
         #[arg(long)]
         by_encrypted_key: bool,
     },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///
-    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. Values that
-    /// cannot be sealed or opened are NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
-    /// tables that only their owner can read: pass it to the database's client by a pipe, and keep no copy. It may run
-    /// again.
+    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource in their own schema.
+    /// Values that cannot be sealed or opened are NULL. The script contains subkeys of these resources, never
+    /// a master secret. It keeps them in tables that only their owner can read: pass it to the database's
+    /// client by a pipe, and keep no copy. It may run again.
     Functions {
         /// The SQL of this database
         #[arg(long)]
         dialect: FunctionDialect,
         #[command(flatten)]
         resource: Resource,
-        /// Resources of the file, by their prefixes; without any, all those whose ids are sealed
+        /// Resources of the file, by their prefixes; by default, all with sealed ids
         #[arg(value_name = "PREFIX", conflicts_with = "prefix")]
         names: Vec<String>,
         /// The schema for the functions and the tables of subkeys; on MySQL and MariaDB a database
         #[arg(long, value_name = "NAME", default_value = "opaque_id")]
         schema: String,
-        /// Print only the transaction that replaces the subkeys, for functions that exist
+        /// Print only the transaction that replaces the subkeys of existing functions
         #[arg(long)]
         rotate: bool,
         /// Print the script that drops the functions and the subkeys; it needs no secret
@@ -298,13 +312,15 @@ pub(crate) enum SqlScript {
 pub(crate) enum Packs {
     /// Measure a sample of rows, and recommend the size of packs, the level of compression and the dictionary
     ///
-    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB, and rows one by one,
-    /// without and with the same dictionaries, and says so if packs do not pay. The first fifth of the rows trains the dictionaries,
-    /// and the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding and the
-    /// bytes that encryption adds. Speeds are those of this machine, on one core, without encryption, in bytes of values.
+    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB. Also
+    /// measures rows one by one, without and with the same dictionaries, and reports if packs do not pay. The
+    /// first fifth of the rows trains the dictionaries, and the rest is measured. A ratio is the bytes of
+    /// values per stored byte of a table, with keys, padding and the bytes that encryption adds. Speeds are
+    /// those of this machine, on one core, without encryption, in bytes of values.
     ///
-    /// Give it rows as the table will have them, in the order of their keys: neighbors in the file are neighbors in packs.
-    /// Some 20 MB are a good sample and take less than a minute; what follows the first 64 MiB, or a million rows, is not used.
+    /// The rows must be in the order of their keys, because neighbors in the file are neighbors in packs.
+    /// Some 20 MB are a good sample and take less than a minute. Rows after the first 64 MiB, or after a
+    /// million rows, are not used.
     #[command(after_help = "Examples:\n  \
         opaque-id packs tune events.jsonl\n  \
         psql shop -Atc 'SELECT to_json(e) FROM events e ORDER BY id LIMIT 50000' | opaque-id packs tune --plot events.svg -\n  \
@@ -312,10 +328,11 @@ pub(crate) enum Packs {
     Tune(Tune),
     /// Create a table in the database, with its settings
     ///
-    /// Creates the tables that are missing, and writes the settings if there are none: the table then works without an application ever
-    /// having opened it. `opaque-id sql packs` prints the same tables for a migration; `create` only writes the settings afterwards.
-    /// A table that exists with the same settings is left as it is, and one with
-    /// others is an error. Of an encrypted column it is the table of settings, `…_meta`; values need --row-level and --row-padding.
+    /// Creates the missing tables, and writes the settings if there are none. The table then works even if no
+    /// application has ever opened it. `opaque-id sql packs` prints the same tables for a migration, and
+    /// `create` then only writes the settings. An existing table with the same settings stays as it is, and
+    /// one with other settings is an error. For an encrypted column, the table is that of its settings,
+    /// `…_meta`, and values need --row-level and --row-padding.
     #[command(after_help = "Examples:\n  \
         opaque-id packs create --prefix event --key uuid7 events\n  \
         opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events\n  \
@@ -327,21 +344,22 @@ pub(crate) enum Packs {
         settings: PackSettings,
         #[command(flatten)]
         column: OfColumn,
-        /// Write rows into packs at once, and not into the recent table: for tables that are read far more often than written, and
-        /// have no merger; cannot be changed later
+        /// Write rows into packs at once, and not into the recent table: for tables that are read far more
+        /// often than written, and have no merger; cannot be changed later
         #[arg(long, conflicts_with = "column")]
         write_through: bool,
-        /// The encoding of values: json, raw for bytes, or the name of the application's own one
+        /// The encoding of values: json, raw for bytes, or the name of the application's own encoding
         #[arg(long, value_name = "NAME", default_value = "json")]
         encoding: String,
-        /// Order rows by their encrypted keys: the table's type has `ByEncryptedKey`
+        /// Order rows by their encrypted keys, because the table's type has `ByEncryptedKey`
         #[arg(long, conflicts_with = "column")]
         by_encrypted_key: bool,
     },
-    /// Print the settings of a table or an encrypted column, or change those that are given
+    /// Print the settings of a table or an encrypted column, or change the given settings
     ///
-    /// Prints what changes as `name  before -> after`. Packs get the settings when they are written next, or by `opaque-id packs rekey`
-    /// after a new dictionary; values of a column, likewise. The application may run meanwhile; clients with old settings do no harm.
+    /// Prints each change as `name  before -> after`. A pack or a value of a column gets the settings at its
+    /// next write, or by `opaque-id packs rekey` after a new dictionary. The application may run meanwhile,
+    /// and clients with old settings do no harm.
     #[command(after_help = "Examples:\n  \
         opaque-id packs configure --prefix event events\n  \
         opaque-id packs configure --prefix event --pack-bytes 15960 --pack-level 19 events")]
@@ -351,9 +369,10 @@ pub(crate) enum Packs {
         #[command(flatten)]
         settings: PackSettings,
     },
-    /// Read all packs and recent rows, and name the corrupt and missing ones
+    /// Read all packs and recent rows, or all values of an encrypted column, and name the corrupt and missing
+    /// ones
     ///
-    /// Of an encrypted column, all values. Changes nothing. The exit status is 1 if there are any.
+    /// Changes nothing. The exit status is 1 if there are any.
     #[command(after_help = "Examples:\n  \
         opaque-id packs verify --prefix event events\n  \
         opaque-id packs verify --prefix cust --column customers.notes --id customer_id customers_notes")]
@@ -363,33 +382,34 @@ pub(crate) enum Packs {
         #[command(flatten)]
         column: OfColumn,
     },
-    /// Restore packs that are corrupt or missing, and corrupt recent rows, from a backup
+    /// Restore corrupt or missing packs, and corrupt recent rows, from a backup
     ///
-    /// Finds them as `opaque-id packs verify` does. Their rows become what the backup has, unless the recent table has later
-    /// ones. So a row of such a pack that was deleted since the backup is there again: delete it again. Rows of other packs stay as they
-    /// are, so the backup may be older than they are. The application may run meanwhile;
-    /// restart it afterwards, as it refuses packs that are older than those it has seen. The exit status is 1 if something is
-    /// still corrupt or missing.
+    /// Finds them like `opaque-id packs verify`. Their rows become those of the backup, unless the recent
+    /// table has later ones. So a row of such a pack that was deleted since the backup exists again: delete
+    /// it again. Rows of other packs stay as they are, even if the backup is older. The application may run
+    /// meanwhile. Restart it afterwards, because it refuses packs that are older than those it has seen. The
+    /// exit status is 1 if something is still corrupt or missing.
     #[command(after_help = "Examples:\n  \
         opaque-id packs restore --prefix event --backup-url postgres:///shop_yesterday events\n  \
         opaque-id packs restore --prefix event --backup-url sqlite:yesterday.db events")]
     Restore {
         #[command(flatten)]
         table: PackedTable,
-        /// The database that the backup was restored into, as another one; its table must have the same name
+        /// The database with the restored backup, a separate one; its table must have the same name
         #[arg(long, value_name = "URL", env = "BACKUP_URL", hide_env_values = true)]
         backup_url: String,
-        /// Also replace what another secret or a missing dictionary may be able to read, and packs and recent rows of which the backup has
-        /// no rows
+        /// Also replace packs that another secret or a missing dictionary may be able to read, and packs and
+        /// recent rows that the backup has no rows of
         ///
-        /// Without it, such packs are reported and stay as they are: the keyring may lack a secret, or have another one.
+        /// Without it, such packs are reported and stay as they are, because the keyring may lack a secret,
+        /// or have another one.
         #[arg(long)]
         force: bool,
     },
     /// Encrypt again everything that is under an older secret or dictionary
     ///
-    /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
-    /// is retired, run it until it encrypts nothing and warns of nothing.
+    /// The application may run meanwhile. A run that ends early loses nothing, and the next one skips the
+    /// finished part. Before you retire a secret, run it until it encrypts nothing and prints no warning.
     #[command(after_help = "Examples:\n  \
         opaque-id packs rekey --prefix event events\n  \
         opaque-id packs rekey --prefix cust --column customers.notes customers_notes")]
@@ -401,9 +421,10 @@ pub(crate) enum Packs {
     },
     /// Remove the data of erased groups from packs, and delete the dictionaries that nothing needs
     ///
-    /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or dictionary, like `opaque-id packs
-    /// rekey`, and packs that have rows of erased groups. Then it deletes the old dictionaries. The application may run meanwhile. The
-    /// exit status is 1 if something is left: a pack that is locked, or a dictionary that is too new.
+    /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or
+    /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. Then it deletes
+    /// the old dictionaries. The application may run meanwhile. The exit status is 1 if something is left: a
+    /// pack that is locked, or a dictionary that is too new.
     #[command(after_help = "Examples:\n  \
         opaque-id packs sweep --prefix event events\n  \
         opaque-id packs sweep --prefix cust --column customers.notes --unused-for 86400 customers_notes")]
@@ -421,14 +442,16 @@ pub(crate) enum Packs {
     },
     /// Train a dictionary from the last rows of a table, and compress with it from now on
     ///
-    /// The application may run meanwhile, and reads the dictionary when it meets it. In a table with groups, the dictionary contains only
-    /// texts that 20 groups share. In other tables it contains pieces of single rows, until `opaque-id packs sweep` deletes it.
+    /// The application may run meanwhile, and reads the dictionary when it first needs it. In a table with
+    /// groups, the dictionary contains only texts that 20 groups share. In other tables it contains pieces of
+    /// single rows, until `opaque-id packs sweep` deletes it.
     Train {
         #[command(flatten)]
         table: PackedTable,
-        /// Train from the lines of a file instead, each of which is a value as the table's encoding writes it; - reads standard input
+        /// Train from the lines of a file instead; each line is a value in the table's encoding; - reads
+        /// standard input
         ///
-        /// The samples must contain nothing of a person, because the dictionary keeps pieces of them.
+        /// The samples must contain no personal data, because the dictionary keeps pieces of them.
         #[arg(long, value_name = "FILE")]
         public_samples: Option<PathBuf>,
         /// The size of the dictionary in bytes; `opaque-id packs tune` recommends one
@@ -437,19 +460,22 @@ pub(crate) enum Packs {
     },
     /// Print all rows as JSON lines, decrypted
     ///
-    /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. Rows that change
-    /// meanwhile are printed in one of their states. Rows that cannot be read, or are not JSON, are reported, the others are printed, and
-    /// the exit status is 1.
+    /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. A
+    /// row that changes meanwhile is printed in one of its states. Rows that cannot be read, or are not JSON,
+    /// are reported, the others are printed, and the exit status is 1.
     Export(PackedTable),
-    /// Write rows into a table: of a file, as `opaque-id packs export` prints them, or of another table of the database
+    /// Write rows into a table: the lines of `opaque-id packs export`, or the rows of another table of the
+    /// database
     ///
-    /// Rows of a file replace those with the same keys, unless --keep is given. Rows of a table never do: what the packs have is
-    /// left as it is. A run that ends early can be repeated, and continues where it ended if rows are kept. Rows that are invalid, or whose
-    /// values are too long, are reported, the others are written, and the exit status is 1. `opaque-id packs create` creates the table.
+    /// Rows of a file replace rows with the same keys, unless --keep is given. Rows of a table never do:
+    /// existing rows of the packs stay as they are. A run that ends early can be repeated, and continues
+    /// where it ended if rows are kept. Rows that are invalid, or whose values are too long, are reported,
+    /// the others are written, and the exit status is 1. `opaque-id packs create` creates the table.
     ///
-    /// The application may run meanwhile. To move a table, first let the application write and delete in both tables, in the old one
-    /// first, and read the old one; then import; then let it read the packs. Each row is locked in the old table until it is
-    /// written (on PostgreSQL, the role needs UPDATE on it), so a deletion is never undone.
+    /// The application may run meanwhile. To move a table, first let the application write and delete in both
+    /// tables, in the old one first, and read the old one. Then import, and then let it read the packs. Each
+    /// row is locked in the old table until it is written (on PostgreSQL, the role needs UPDATE on it), so a
+    /// deletion is never undone.
     #[command(after_help = "Examples:\n  \
         opaque-id packs import --prefix event events events.jsonl\n  \
         opaque-id packs import --prefix event --from audit_log --columns actor,action events\n  \
@@ -468,10 +494,11 @@ pub(crate) enum Packs {
     },
 }
 
-/// The values of an encrypted column.
+/// The options for the values of an encrypted column.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OfColumn {
-    /// The name is that of an encrypted column, whose values are in this column of the application's, after a schema and a dot if wanted
+    /// The table is that of an encrypted column, and its values are in this column of the application's,
+    /// after an optional schema and a dot
     #[arg(long, value_name = "TABLE.COLUMN")]
     pub(crate) column: Option<String>,
     /// The column of the ids that the values are encrypted for: the primary key
@@ -479,26 +506,26 @@ pub(crate) struct OfColumn {
     pub(crate) id: String,
 }
 
-/// The rows of a table that is not one of packs.
+/// The options for the rows of another table.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FromTable {
-    /// Read rows from this table or view of the same database, after a schema and a dot if wanted, in upper and lower case as the
-    /// database has it
+    /// Read rows from this table or view of the same database, after an optional schema and a dot, in the
+    /// database's upper and lower case
     #[arg(long, value_name = "TABLE", value_parser = quotable, requires = "content")]
     pub(crate) from: Option<String>,
-    /// The column of the keys, which must be unique and should have an index: UUIDs and ULIDs as the database's type, 16 bytes or text, or
-    /// integers
+    /// The column of the keys, which must be unique and should have an index: UUIDs and ULIDs as the
+    /// database's type, 16 bytes or text, or integers
     #[arg(long, value_name = "COLUMN", value_parser = quotable, default_value = "id", requires = "from")]
     pub(crate) id: String,
-    /// Columns whose values become a JSON object; for other JSON, create a view with a column of JSON, and name it by --value
+    /// Columns that become a JSON object; for other JSON, create a view with a column of JSON, and name it by
+    /// --value
     #[arg(long, value_name = "COLUMNS", value_parser = quotable, value_delimiter = ',', group = "content", requires = "from")]
     pub(crate) columns: Vec<String>,
-    /// The column that has the whole value: JSON or, if the table's values are not JSON, bytes or text
+    /// The column of the whole value: JSON or, if the table's values are not JSON, bytes or text
     #[arg(long, value_name = "COLUMN", value_parser = quotable, group = "content", requires = "from")]
     pub(crate) value: Option<String>,
 }
 
-/// The settings that can be changed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PackSettings {
     /// The size of packs in bytes, from 256 to 1,048,576: `opaque-id packs tune` recommends one [default of a new table: 8064]
@@ -516,12 +543,12 @@ pub(crate) struct PackSettings {
     /// The padding of packs, likewise [default of a new table: 64]
     #[arg(long, value_name = "PADDING", value_parser = padding)]
     pub(crate) pack_padding: Option<String>,
-    /// For how many seconds the value of a deleted row may stay in its pack, if a merger runs [default of a new table: 3600]
+    /// The seconds for which the value of a deleted row may stay in its pack, if a merger runs [default of a
+    /// new table: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) erase_after: Option<u32>,
 }
 
-/// A table of packs.
 #[derive(Debug, ClapArgs)]
 #[command(
     mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource whose rows the table contains")),
@@ -533,10 +560,11 @@ pub(crate) struct PackedTable {
     /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
-    /// The context that the application opens the table with, if it does
+    /// The context with which the application opens the table, if there is one
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) context: String,
-    /// The table's name, as the application opens it: events for `events_packs`, or customers_notes for an encrypted column
+    /// The table's name in the application: events for `events_packs`, or customers_notes for an encrypted
+    /// column
     #[arg(value_name = "TABLE", value_parser = table_name)]
     pub(crate) table: String,
 }
@@ -545,7 +573,7 @@ fn table_name(name: &str) -> Result<String, InvalidTableName> {
     check_name(name).map(|()| name.to_owned())
 }
 
-/// A name that SQL can have in quotes, in any dialect.
+/// Checks that SQL accepts a name in quotes in any dialect.
 fn quotable(name: &str) -> Result<String, String> {
     match name.is_empty() || name.contains(['"', '\'', '`', '\\', '\0']) {
         true => Err("expected a name without quotes and backslashes".to_owned()),
@@ -573,7 +601,7 @@ pub(crate) struct Tune {
     /// The separator of rows
     #[arg(long, value_enum, default_value_t = Separator::Line)]
     pub(crate) separator: Separator,
-    /// The rows have integer keys, which are smaller than keys of 16 bytes
+    /// The rows have integer keys; these are smaller than keys of 16 bytes
     #[arg(long)]
     pub(crate) integer_keys: bool,
     /// Write all measurements into this file
@@ -595,7 +623,7 @@ pub(crate) enum Separator {
     BlankLine,
 }
 
-/// The databases that encrypt by themselves.
+/// The databases with their own encryption.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FunctionDialect {
     /// PostgreSQL, with its extension pgcrypto
@@ -606,7 +634,7 @@ pub(crate) enum FunctionDialect {
     Mariadb,
 }
 
-/// What runs the SQL.
+/// The database of the SQL.
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
@@ -664,7 +692,7 @@ pub(crate) struct Secrets {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Resource {
-    /// The resource's prefix, such as user; without it, each id says by its own prefix which resource it is of
+    /// The resource's prefix, such as user; without it, the prefix of each id determines its resource
     #[arg(long)]
     pub(crate) prefix: Option<String>,
     /// The resource's domain, if it differs from the prefix
@@ -673,11 +701,11 @@ pub(crate) struct Resource {
     /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
     #[arg(long, requires = "prefix", value_parser = keys())]
     pub(crate) key: Option<KeyKind>,
-    /// The form of the external ids; text if neither this option nor the file of resources says otherwise
+    /// The form of the external ids; text if neither this option nor the file of resources sets it
     #[arg(long, requires = "prefix", value_parser = forms())]
     pub(crate) form: Option<FormKind>,
-    /// The audience whose ids these are, such as a partner: what the application gives to `Keyring::for_audience`, or `logs` for ids
-    /// in logs, which `open` recognizes by themselves
+    /// The audience of these ids, such as a partner: the name that the application passes to
+    /// `Keyring::for_audience`, or `logs` for ids in logs, although `open` recognizes them by themselves
     #[arg(long, value_name = "NAME")]
     pub(crate) audience: Option<String>,
     /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
@@ -687,24 +715,22 @@ pub(crate) struct Resource {
     pub(crate) secrets: Secrets,
 }
 
-/// As `--key` names it: an integer's ids do not depend on the width of its column.
+/// Returns the name for `--key`. An integer's ids do not depend on the width of its column.
 pub(crate) fn name(key: KeyKind) -> &'static str {
     if key.is_integer() { "int" } else { key.name() }
 }
 
-/// Reads a kind of key, as the derive or `--key` names it.
+/// Reads a kind of key by its name in the derive or in `--key`.
 pub(crate) fn key_kind(name: &str) -> Result<KeyKind, String> {
     let kind = if name == "int" { Ok(KeyKind::I64) } else { name.parse::<KeyKind>() };
     let kind = kind.map_err(|expected| format!("unknown key `{name}`; {expected}"))?;
     Ok(if kind.is_integer() { KeyKind::I64 } else { kind })
 }
 
-/// Reads a form, as the derive names it.
 pub(crate) fn form_kind(name: &str) -> Result<FormKind, String> {
     name.parse().map_err(|expected| format!("unknown form `{name}`; {expected}"))
 }
 
-/// The values of `--key`.
 fn keys() -> impl TypedValueParser<Value = KeyKind> {
     let keys = [
         (["uuid7", "Uuid7"], "UUIDv7, the default of `#[derive(OpaqueId)]`"),
@@ -720,7 +746,6 @@ fn keys() -> impl TypedValueParser<Value = KeyKind> {
     PossibleValuesParser::new(keys.into_iter().chain([int])).try_map(|name| key_kind(&name))
 }
 
-/// The values of `--form`.
 fn forms() -> impl TypedValueParser<Value = FormKind> {
     let forms = [
         ("text", "prefix_ and 26 characters"),
@@ -729,7 +754,7 @@ fn forms() -> impl TypedValueParser<Value = FormKind> {
         ("uuid", "A UUID of version 8"),
     ];
     let forms = forms.map(|(name, help)| PossibleValue::new(name).help(help));
-    // In a mapping table, which this command does not read.
+    // A mapping table stores these ids, and this command does not read one.
     let mapped = ["mapped", "mapped_uuid"].map(|name| PossibleValue::new(name).hide(true));
     PossibleValuesParser::new(forms.into_iter().chain(mapped)).try_map(|name| form_kind(&name))
 }

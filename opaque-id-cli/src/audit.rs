@@ -1,4 +1,4 @@
-//! The audit log of `opaque-id open`: a line of JSON per id, which is written before the answer is shown.
+//! The audit log of `opaque-id open`: a line of JSON per id, written before the answer is shown.
 
 use std::error::Error;
 use std::fs::File;
@@ -17,12 +17,12 @@ use crate::with_causes;
 pub(crate) struct AuditLog {
     path: PathBuf,
     file: File,
-    /// Ends the half of a line that a full disk has left.
+    /// A line break, if a full disk has cut off the last line.
     start: &'static str,
     user: User,
 }
 
-/// Who runs the command. The names are what the environment says; the uid is the kernel's.
+/// The user who runs the command. The names come from the environment, the uid from the kernel.
 #[derive(Serialize)]
 struct User {
     user: Option<String>,
@@ -32,20 +32,20 @@ struct User {
     sudo_user: Option<String>,
 }
 
-/// The internal key is left out: the log would be the dictionary of ids that sealing prevents.
+/// A line. It omits the internal key, because the log would otherwise be the dictionary of ids that sealing
+/// prevents.
 #[derive(Serialize)]
 struct Line<'l> {
     time: Timestamp,
     #[serde(flatten)]
     user: &'l User,
     id: &'l str,
-    /// Of an id that was refused, the one that the options name, if they do.
+    /// The resource. For a refused id, it is the one that the options name, if they do.
     resource: Option<&'l str>,
-    /// The domain says which rows were read: the author of a file of resources can call them otherwise.
+    /// The domain. It shows which rows were read, even if the author of a file of resources renames them.
     domain: Option<&'l str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<&'l str>,
-    /// The file that names the resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<&'l str>,
     outcome: &'static str,
@@ -69,7 +69,7 @@ impl AuditLog {
         Ok(Self { path: path.to_owned(), file, start, user: User::of_this_process() })
     }
 
-    /// Writes what is about to be answered. An error ends the command, whose answer must not be shown then.
+    /// Writes a line before the answer. An error ends the command, because the answer must not be shown then.
     pub(crate) fn write(
         &mut self,
         id: &str,
@@ -82,7 +82,7 @@ impl AuditLog {
             Err(_) => (resources.given(), "refused", None),
         };
         let described = resource.map(|resource| &resource.described);
-        // Long ids have as many hex digits as a secret in the wrong place, which is no id.
+        // The text of a long malformed id may be a secret in the wrong place.
         let id = match inspect(id).is_well_formed() {
             true => id.to_owned(),
             false => shown(id),
@@ -101,12 +101,12 @@ impl AuditLog {
             reason: answer.err().map(|error| MasterSecret::redact(&with_causes(error))),
         })?;
         let line = format!("{start}{line}\n");
-        // One call, so that lines of processes that write at the same time stay whole.
+        // One call keeps lines whole if several processes write at the same time.
         let written = self.file.write(line.as_bytes()).and_then(|len| match len == line.len() {
             true => Ok(()),
             false => Err(io::Error::other("only a part of a line was written")),
         });
-        // Not of the kind of a closed pipe, which would be success.
+        // The kind of a closed pipe would count as success.
         written.map_err(|error| {
             let path = self.path.display();
             io::Error::other(format!(
@@ -116,7 +116,7 @@ impl AuditLog {
     }
 }
 
-/// Returns whether the file's last line has no end, as far as it can be read.
+/// Returns whether the file's last line has no end. An unreadable file counts as complete.
 fn is_cut(path: &Path) -> bool {
     let last = || {
         let mut last = [0];
@@ -125,7 +125,7 @@ fn is_cut(path: &Path) -> bool {
         file.read_exact(&mut last)?;
         io::Result::Ok(last)
     };
-    // A pipe would wait for a writer.
+    // Opening a pipe would wait for a writer.
     path.is_file() && last().is_ok_and(|last| last != *b"\n")
 }
 

@@ -1,5 +1,6 @@
-//! Runs a command. Results go to standard output, as text or as one JSON record per line; notes and invalid values go to standard error.
-//! Every value is processed, and the exit status is 1 if one of them was invalid.
+//! Runs a command. Results go to standard output, as text or as one JSON record per line. Notes and invalid
+//! values go to standard error. Every value is processed, and the exit status is 1 if one of them was
+//! invalid.
 
 use std::cell::OnceCell;
 use std::error::Error;
@@ -33,23 +34,20 @@ use crate::secrets::{Opener, keyring, resources_of_subkeys};
 use crate::subkeys::Line;
 use crate::{conformance, functions, packs, rotation, secrets, source, sqlx_toml, style};
 
-/// One line of `--json`.
 #[derive(Default, Serialize)]
 struct Record<'a> {
     id: &'a str,
     key: &'a str,
     key_id: u8,
     time: Option<Timestamp>,
-    /// Of an id that was opened.
+    /// Whether an opened id is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<bool>,
-    /// Of a grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<Timestamp>,
-    /// If nothing else shows it.
+    /// The resource, unless other fields show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
-    /// If the file of resources has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<&'a str>,
 }
@@ -78,7 +76,7 @@ struct Inspected<'a> {
     resource: Option<Known<'a>>,
 }
 
-/// What a file says of an id's resource.
+/// A file's data of an id's resource.
 #[derive(Serialize)]
 struct Known<'a> {
     prefix: &'a str,
@@ -169,7 +167,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             true
         }
         Command::Packs { command } => packs::run(out, command)?,
-        // Not through `out`, which removes colors for a pipe, and so would change names that contain them.
+        // `out` removes colors for a pipe, and would change names that contain such characters.
         Command::CheckSchema { database_url, exclude, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, &exclude, json)?
         }
@@ -229,10 +227,11 @@ fn open(
     if let (Opener::Subkeys(subkeys), Some(_)) = (&opener, purpose) {
         return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
     }
-    // The log is about the user of sudo, whose file must not say which rows ids are of.
+    // With an audit log, a file of sudo's user must not decide the rows of ids, because the log is about that
+    // user.
     let trusts_sudo = audit_log.is_none();
     let of_args = resource::Resources::new(&args.resource, &opener, trusts_sudo)?;
-    // An id of a log says itself which audience it is for.
+    // An id of a log identifies its audience.
     let mut of_logs = args.resource.clone();
     of_logs.audience = Some(LOGS_AUDIENCE.to_owned());
     let logs = OnceCell::new();
@@ -316,11 +315,10 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     })
 }
 
-/// The note on ids without a tag, which a wrong secret opens as well.
+/// The note on ids without a tag. A wrong secret opens them as well.
 struct Unverified<'s> {
     opener: &'s Opener,
     is_refused: bool,
-    /// The check values that were printed.
     noted: Vec<String>,
 }
 
@@ -398,7 +396,6 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
     Ok(())
 }
 
-/// Prints the lines of a resource, one per secret.
 fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
     let keyring = &keyring(&args.secrets)?;
     let Described { prefix, key, form, domain, table } = &resource::named(args)?;
@@ -437,7 +434,7 @@ fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, B
     Ok(true)
 }
 
-/// Prints what is wrong with a malformed id to standard output, because here it is the result.
+/// Prints the fault of a malformed id to standard output, because it is the result here.
 fn inspect_all(
     out: &mut impl Write,
     listed: Option<&Resources>,

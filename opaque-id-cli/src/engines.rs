@@ -1,5 +1,5 @@
-//! The SQL of engines that speak a dialect of another database, where it must differ. None of them runs here: `docs/ENGINES.md` says
-//! where each line was read.
+//! The SQL of engines that use the dialect of another database, where it must differ. None of them runs here:
+//! `docs/ENGINES.md` gives the source of each line.
 
 use std::error::Error;
 
@@ -7,21 +7,17 @@ use opaque_id_sql::Dialect;
 
 use crate::args::{DialectKind, EngineKind, Target};
 
-/// What the SQL creates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tables {
-    /// Of a map; `is_hashed` is its index.
-    Mapping {
-        is_hashed: bool,
-    },
+    Mapping { is_hashed: bool },
     Sequences,
     Packs,
 }
 
-/// Returns the SQL that creates tables on what `--dialect` or `--engine` names.
+/// Returns the SQL that creates tables for `--dialect` or `--engine`.
 ///
 /// # Errors
-/// Why the engine cannot have them.
+/// The reason why the engine cannot have these tables.
 pub(crate) fn sql(
     target: &Target,
     tables: Tables,
@@ -58,7 +54,6 @@ fn refusal(engine: EngineKind, tables: Tables) -> Option<&'static str> {
     }
 }
 
-/// Replaces what the engine has another word for.
 fn adapt(engine: EngineKind, sql: String) -> String {
     const IDENTITY: &str = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
     match engine {
@@ -66,7 +61,7 @@ fn adapt(engine: EngineKind, sql: String) -> String {
         EngineKind::Cockroach => without_storage(
             &sql.replace(IDENTITY, "INT8 NOT NULL DEFAULT unordered_unique_rowid() PRIMARY KEY"),
         ),
-        // A primary key is hashed unless it says otherwise; packs are read in ranges.
+        // A primary key is hashed by default, and packs are read in ranges.
         EngineKind::Yugabyte => {
             let sql = sql
                 .replace(IDENTITY, "BIGINT GENERATED ALWAYS AS IDENTITY (CACHE 1000) PRIMARY KEY");
@@ -94,7 +89,7 @@ fn adapt(engine: EngineKind, sql: String) -> String {
     }
 }
 
-/// Leaves out what says how PostgreSQL stores a column.
+/// Removes the statements about PostgreSQL's storage of a column.
 fn without_storage(sql: &str) -> String {
     let lines = sql.split_inclusive('\n').filter(|line| !line.contains(" SET STORAGE "));
     lines.collect()

@@ -9,8 +9,9 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))
 }
 
-/// Writes a file whole or not at all. Anything but a regular file, such as a pipe, is written to, and so is what a link leads
-/// to: the system refuses links of others in a shared folder such as /tmp, but not that we replace their files.
+/// Writes a file whole or not at all. Anything but a regular file, such as a pipe or a link, is written in
+/// place. The system refuses other users' links in a shared folder such as /tmp, but it would let us replace
+/// their files.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let write = || match file.symlink_metadata() {
         Ok(found) if !found.is_file() => std::fs::write(file, text),
@@ -22,7 +23,7 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let builder = tempfile::Builder::new();
-    // With the mode that any new file has.
+    // The file gets the mode of any new file.
     let mut written =
         builder.make_in(folder.unwrap_or(Path::new(".")), |path| File::create_new(path))?;
     if let Ok(old) = file.symlink_metadata() {

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-/// Longer than any id or key; longer lines are rejected without being stored.
+/// The limit of a line, longer than any id or key. Longer lines are rejected without being stored.
 const MAX_LEN: usize = 1024;
 const TOO_LONG: &str = "longer than any id or key";
 
-/// Where a value came from, for messages.
+/// The source of a value, for messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Argument(usize),
     Line(u64),
-    /// A row of a table, which the value names.
+    /// A row of a table. The value names the table.
     Row,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Calls `each` with every value, or with `Err` for a line that cannot be a value. Skips blank lines.
+/// Calls `each` with every value, or with `Err` for an invalid line. Skips blank lines.
 pub(crate) fn for_each(
     values: &[String],
     mut each: impl FnMut(Place, Result<&str, &'static str>) -> io::Result<()>,

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     };
     match commands::run(args) {
         Ok(exit) => exit,
-        // The reader closed the pipe: `opaque-id … | head`.
+        // The reader closed the pipe, as in `opaque-id … | head`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             // Control characters must not reach the terminal, nor hide a secret by splitting it.
@@ -44,8 +44,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error's message and those of its causes. A cause is left out where the message before it ends with it, since
-/// some libraries repeat a cause that they also return as the source.
+/// Returns the messages of an error and its causes. A cause is omitted if the message before it ends with it,
+/// because some libraries repeat a cause that they also return as the source.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |message, cause| {
@@ -54,7 +54,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     })
 }
 
-/// Control characters, and characters that hide or reorder other text: a terminal does not show what it gets.
+/// Returns whether a character is a control character, or hides or reorders other text in a terminal.
 pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -74,7 +74,7 @@ pub(crate) fn escaped(text: &str) -> String {
 fn reject(error: &clap::Error) -> ExitCode {
     let shown = error.render();
     let ansi = shown.ansi().to_string();
-    // Colors only if there is nothing to hide, because they could split the digits.
+    // Colors could split the digits of a secret.
     let plain = shown.to_string();
     let redacted = MasterSecret::redact(&plain);
     let text = if redacted == plain { ansi } else { redacted };

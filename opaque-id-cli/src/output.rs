@@ -1,4 +1,4 @@
-//! What commands print in the same way: results, problems.
+//! Output that commands share: results and problems.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::lines::Place;
 use crate::{escaped, is_invisible, style, with_causes};
 
-/// Runs what connects to a database.
 pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     Ok(runtime.enable_all().build()?.block_on(future))
@@ -26,13 +25,12 @@ pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result
     writeln!(err, "{}", with_causes(error))
 }
 
-/// Prints on standard error what stands in the way of a part of the result.
+/// Prints a warning to standard error.
 pub(crate) fn problem(text: &str) -> io::Result<()> {
     let text = MasterSecret::redact(&escaped(text));
     writeln!(anstream::stderr().lock(), "{}error:{Reset} {text}", style::ERROR)
 }
 
-/// Prints notes on standard error.
 pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     notes.iter().try_for_each(|note| {
@@ -41,8 +39,8 @@ pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     })
 }
 
-/// A value for a message. More hex digits than a UUID has may be a secret in the wrong place, also with spaces or typing
-/// errors in it.
+/// Returns a value for a message. More hex digits than in a UUID may be a secret in the wrong place, even
+/// with spaces or typing errors.
 pub(crate) fn shown(value: &str) -> String {
     let groups = value.split(|c: char| !c.is_ascii_hexdigit());
     match groups.map(str::len).filter(|digits| *digits > 1).sum() {
@@ -56,7 +54,8 @@ pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), 
     Ok(writeln!(out, "{}", json(record)?)?)
 }
 
-/// JSON does not escape all characters that a terminal does not show, and the stream would remove some.
+/// Returns JSON with all invisible characters escaped, because the terminal does not show them, and the
+/// stream would remove some.
 pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
     let json = serde_json::to_string(record)?;
     let mut shown = String::with_capacity(json.len());
@@ -65,7 +64,7 @@ pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
         shown += text;
         match part[text.len()..].chars().next() {
             None => {}
-            // They are between tokens, in values that are JSON already.
+            // Such characters are between tokens, in values that are already JSON.
             Some('\t' | '\n' | '\r') => shown.push(' '),
             Some(c) => shown += &format!("\\u{:04x}", u32::from(c)),
         }

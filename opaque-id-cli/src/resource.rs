@@ -1,4 +1,4 @@
-//! The resources of a command: by its options, by a file of resources, or by a file of subkeys.
+//! The resources of a command, from its options, a file of resources, or a file of subkeys.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,36 +14,32 @@ use crate::args::{self, name};
 use crate::resources::{self, Described};
 use crate::secrets::Opener;
 
-/// A key to display.
 pub(crate) struct Shown {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
     pub(crate) time: Option<Timestamp>,
-    /// It has a time when no row can have been created.
+    /// Whether no row can have been created at this time.
     pub(crate) is_far: bool,
 }
 
-/// An id that was opened.
 pub(crate) struct Opened {
     pub(crate) shown: Shown,
     pub(crate) key_id: KeyId,
-    /// A tag shows that the secret is right. Otherwise any secret opens the id to some key.
+    /// Whether a tag shows that the secret is right. Otherwise any secret opens the id to some key.
     pub(crate) is_verified: bool,
-    /// Of a grant.
+    /// The end of a grant.
     pub(crate) expires: Option<Timestamp>,
 }
 
-/// The resources that a command has.
 pub(crate) struct Resources {
-    /// The file that names them.
     pub(crate) file: Option<String>,
     of: Of,
 }
 
 enum Of {
-    /// The one that the options name.
+    /// The resource of the options.
     Given(Resource),
-    /// Those of the file, by their prefixes.
+    /// The resources of the file by their prefixes.
     Listed { all: BTreeMap<String, Resource>, advice: &'static str },
 }
 
@@ -51,12 +47,13 @@ enum Of {
 pub(crate) struct Resource {
     pub(crate) described: Described,
     sealed: Option<RuntimeResource>,
-    /// Its ids are those in logs.
+    /// Whether its ids are those in logs.
     is_of_logs: bool,
 }
 
 impl Resources {
-    /// A file that is found is trusted if it belongs to the user, to root, or to the user of sudo where the caller says so.
+    /// Reads the resources. A found file is trusted if it belongs to the user, to root, or, if `trusts_sudo`
+    /// is set, to the user of sudo.
     pub(crate) fn new(
         args: &args::Resource,
         opener: &Opener,
@@ -93,7 +90,6 @@ impl Resources {
         Ok(Self { file, of })
     }
 
-    /// Returns the resource that the options name.
     pub(crate) fn given(&self) -> Option<&Resource> {
         match &self.of {
             Of::Given(resource) => Some(resource),
@@ -101,7 +97,7 @@ impl Resources {
         }
     }
 
-    /// Acts on an id with its resource, which it returns as well.
+    /// Acts on an id with its resource. Returns the resource too.
     pub(crate) fn act<R>(
         &self,
         id: &str,
@@ -132,14 +128,14 @@ impl Resources {
     }
 }
 
-/// A UUID does not say which resource it is of. Those that refuse foreign ids are asked first; if none of them accepts it,
-/// it is of the only one that is left.
+/// Acts on a UUID, which has no prefix. Resources that refuse foreign ids are tried first. If none of them
+/// accepts it, it belongs to the only remaining resource.
 fn act_on_uuid<'r, R>(
     resources: impl Iterator<Item = &'r Resource>,
     file: &str,
     act: impl Fn(&Resource) -> Result<R, Box<dyn Error>>,
 ) -> Result<(R, &'r Resource), Box<dyn Error>> {
-    // A tag of 40 bits or more.
+    // Such resources have a tag of 40 bits or more.
     let is_authenticated = |resource: &&Resource| {
         resource.sealed.as_ref().is_some_and(|sealed| sealed.tag_bits() >= 40)
     };
@@ -156,7 +152,7 @@ fn act_on_uuid<'r, R>(
             [] => {
                 Err(format!("it has no prefix, and no resource of {file} has the uuid form").into())
             }
-            // Its own error says more.
+            // The resource's own error is more precise.
             [only] => Ok((act(only)?, only)),
             _ => Err(format!("it is not a genuine id of {}", names(&asked)).into()),
         },
@@ -171,7 +167,7 @@ fn act_on_uuid<'r, R>(
 impl Resource {
     fn new(described: Described, opener: &Opener, is_of_logs: bool) -> Result<Self, Invalid> {
         let Described { prefix, domain, key, form, .. } = &described;
-        // Logs have one form for all resources, mapped ones too.
+        // Logs have one form for all resources, including mapped ones.
         let form = if is_of_logs { &FormKind::TEXT } else { form };
         let sealed = match opener {
             _ if form.is_mapped() => None,
@@ -204,7 +200,7 @@ impl Resource {
         Ok((id, self.shown(sealed, key)))
     }
 
-    /// A grant opens for its purpose.
+    /// Opens an id, or a grant for its purpose.
     pub(crate) fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>> {
         let sealed = self.sealed()?;
         if self.is_of_logs {
@@ -230,7 +226,8 @@ impl Resource {
             }
             _ => {}
         }
-        // Also accepts a cursor, which has a tag: its text starts differently from every id of the resource.
+        // A cursor is accepted too. It has a tag, and its text starts differently from every id of the
+        // resource.
         Ok(match sealed.open_cursor(id) {
             Err(IdError::InvalidId(_)) => {
                 let opened = sealed.open(id).map_err(|error| self.of_other_form(id, error))?;
@@ -278,7 +275,7 @@ impl Resource {
             (KeyKind::UUID7 | KeyKind::UUID, AnyKey::Bytes(uuid)) => (uuid.to_string(), time(uuid)),
             (_, key) => (key.to_string(), None),
         };
-        // Without a time that can be written, it is after the year 9999.
+        // A time that cannot be written is after the year 9999.
         let is_far = time.map_or(has_time, is_far);
         Shown { key, kind: sealed.kind(), time, is_far }
     }
@@ -287,8 +284,8 @@ impl Resource {
 const NO_FILE: &str = "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads the \
     source), or name the resource by --prefix and --key";
 
-/// The resource with this prefix. Options say what the file does not, and must say the same as it otherwise: a wrong kind of key,
-/// form or domain opens ids without a tag to wrong keys.
+/// Returns the resource with this prefix. Options add to the file and must agree with it, because a wrong
+/// kind of key, form or domain opens ids without a tag to wrong keys.
 fn given(
     prefix: &str,
     args: &args::Resource,
@@ -327,15 +324,14 @@ fn given(
     Ok(found.clone())
 }
 
-/// The resource that the options name.
 pub(crate) fn named(args: &args::Resource) -> Result<Described, Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     let prefix = args.prefix.as_ref().ok_or("expected --prefix")?;
     Ok(given(prefix, args, listed.as_ref())?)
 }
 
-/// The resources that options and arguments name: the one of the options, or those of the file that are named, or all of it whose ids
-/// are sealed.
+/// Returns the resource of the options, the named resources of the file, or all resources of the file with
+/// sealed ids.
 pub(crate) fn described(
     args: &args::Resource,
     names: &[String],
@@ -360,12 +356,10 @@ pub(crate) fn described(
     named.collect()
 }
 
-/// The keyring of the audience that the options name.
 pub(crate) fn of_audience(args: &args::Resource, keyring: &Keyring) -> Keyring {
     args.audience.as_deref().map_or_else(|| keyring.clone(), |name| keyring.for_audience(name))
 }
 
-/// A key that can be parsed from text and displayed.
 pub(crate) trait ShownKey: Key + ToString {
     fn read(text: &str) -> Result<Self, Box<dyn Error>>;
 }
@@ -382,7 +376,7 @@ macro_rules! shown {
 
 shown! { Uuid7 Ulid StructuredKey }
 
-/// A UUID, 32 hex digits or a ULID: all are 16 bytes.
+/// Reads a UUID, 32 hex digits or a ULID. All are 16 bytes.
 impl ShownKey for Uuid {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         if let Ok(ulid) = text.parse::<Ulid>() {
@@ -398,20 +392,20 @@ impl ShownKey for i64 {
     }
 }
 
-/// UUIDs of versions 1, 6 and 7 have a time.
+/// Returns the time of a UUID of version 1, 6 or 7.
 fn time(uuid: Uuid) -> Option<Timestamp> {
     let (seconds, nanoseconds) = uuid.get_timestamp()?.to_unix();
     Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()
 }
 
-/// Whether it is before 2000, or more than a day from now.
+/// Returns whether the time is before 2000 or more than a day from now.
 fn is_far(time: Timestamp) -> bool {
     const YEAR_2000: i64 = 946_684_800;
     const DAY: i64 = 86_400;
     !(YEAR_2000..=Timestamp::now().as_second() + DAY).contains(&time.as_second())
 }
 
-/// `None` after the year 9999.
+/// Returns `None` after the year 9999.
 fn at_millis(millis: u64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis.try_into().ok()?).ok()
 }

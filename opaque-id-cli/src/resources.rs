@@ -19,25 +19,22 @@ use crate::source::Derive;
 
 const NAME: &str = "opaque-id.toml";
 
-/// The file, and its resources by their prefixes.
 pub(crate) struct Resources {
     pub(crate) file: PathBuf,
     pub(crate) all: BTreeMap<String, Described>,
 }
 
-/// What is to be known of a resource.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Described {
     pub(crate) prefix: String,
     pub(crate) key: KeyKind,
     pub(crate) form: FormKind,
     pub(crate) domain: String,
-    /// The table of its rows.
     pub(crate) table: Option<String>,
 }
 
 impl Described {
-    /// With the defaults of the derive.
+    /// Creates a resource with the defaults of the derive.
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -48,14 +45,13 @@ impl Described {
         }
     }
 
-    /// Returns whether its ids are UUIDs.
     pub(crate) fn is_uuid(&self) -> bool {
         matches!(self.form, FormKind::UUID | FormKind::MAPPED_UUID)
     }
 }
 
 impl Resources {
-    /// Reads the given file, or else the one that is found; there may be none.
+    /// Reads the given file, or else a found one. Returns `None` if there is none.
     pub(crate) fn read(
         given: Option<&Path>,
         trusts_sudo: bool,
@@ -79,7 +75,7 @@ impl Resources {
 }
 
 impl Resources {
-    /// The resources that a text can be of: one by its prefix, or those that have UUIDs.
+    /// Returns the possible resources of a text: one by its prefix, or all with UUIDs.
     pub(crate) fn of(&self, found: &Inspection) -> Vec<&Described> {
         match (&found.prefix, found.form) {
             (Some(prefix), _) => {
@@ -97,7 +93,7 @@ fn find(folder: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// Refuses a file that was found but not named, if another user has put it there: it would choose what ids open to.
+/// Refuses a found file of another user, because it determines how ids are opened. A named file is accepted.
 #[cfg(unix)]
 fn check_owner(file: &Path, trusts_sudo: bool) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -105,7 +101,7 @@ fn check_owner(file: &Path, trusts_sudo: bool) -> Result<(), String> {
     let user = rustix::process::geteuid().as_raw();
     let by_sudo = std::env::var("SUDO_UID").ok().filter(|_| trusts_sudo);
     let by_sudo = by_sudo.and_then(|id| id.parse().ok());
-    // Who owns a link chooses its file.
+    // The owner of a link chooses its file.
     for found in [file.symlink_metadata(), file.metadata()] {
         let owner =
             found.map_err(|error| format!("cannot read {}: {error}", file.display()))?.uid();
@@ -125,7 +121,7 @@ fn check_owner(_: &Path, _: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// As git does for its folders: root trusts the user who became root by sudo, and everybody trusts root.
+/// Applies git's rule for folders: root trusts the user who became root by sudo, and everyone trusts root.
 #[cfg(unix)]
 fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)
@@ -158,7 +154,6 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
     Ok(resources)
 }
 
-/// What is wrong with a resource whose tagged ids look like the cursors of another one.
 fn looks_like_cursors(prefix: &str, other: &str) -> String {
     format!(
         "ids of `{prefix}` in the tagged form look like cursors of {other}: give it another prefix, and its present one as its domain if \
@@ -189,9 +184,9 @@ fn described(prefix: &str, options: &dyn TableLike) -> Result<Described, String>
     Ok(found)
 }
 
-/// Writes the file's text. Derives whose ids may be each other's are problems.
+/// Returns the file's text. Derives with ids that may be confused are problems.
 pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io::Result<String> {
-    // A stable sort: the first in the source's order is kept.
+    // A stable sort keeps the first derive in the source's order.
     derives.sort_by(|a, b| a.prefix.cmp(&b.prefix));
     let mut text = "# The resources of this application, for the command `opaque-id`, which also writes this file:\n\
          # opaque-id resources > opaque-id.toml\n"
@@ -215,7 +210,7 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
         let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
         for (option, value) in [("domain", &derive.domain), ("table", &derive.table)] {
             if let Some(value) = value {
-                // A string of JSON is one of TOML.
+                // A string of JSON is a string of TOML.
                 let _ = writeln!(text, "{option} = {}", json(value)?);
             }
         }
@@ -234,7 +229,7 @@ mod tests {
             (1000, 1000, None, true),
             (0, 1000, None, true),
             (1001, 1000, None, false),
-            // Anybody can set the variable for himself.
+            // Any user can set the variable for themselves.
             (1001, 1000, Some(1001), false),
             (1000, 0, None, false),
             (1000, 0, Some(1000), true),

@@ -1,11 +1,11 @@
-//! How the sealing secret is replaced while instances of before and after run side by side.
+//! The plan for replacing the sealing secret while old and new instances run side by side.
 
 use opaque_id_core::Keyring;
 use opaque_id_core::keyring::KeyId;
 
 use crate::args::Secrets;
 
-/// Returns the steps for the secrets that are there. They name key ids and never show a secret.
+/// Returns the steps for the present secrets. They name key ids and never show a secret.
 pub(crate) fn plan(keyring: &Keyring, secrets: &Secrets) -> String {
     let entries = match (&secrets.keys_file, &secrets.shared_keys_file) {
         (Some(file), _) | (None, Some(file)) => file.display().to_string(),

@@ -1,4 +1,4 @@
-//! The secrets of a command, or the subkeys that it may have instead.
+//! The secrets of a command, or its subkeys instead.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ use crate::args::Secrets;
 use crate::resources::Resources;
 use crate::subkeys::Subkeys;
 
-/// What opens ids.
 pub(crate) enum Opener {
     Keyring(Keyring),
     Subkeys(Subkeys),
@@ -37,7 +36,7 @@ pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
     }
 }
 
-/// What a file of subkeys says of its resources.
+/// Reads the resources in a file of subkeys.
 pub(crate) fn resources_of_subkeys(file: PathBuf) -> Result<Resources, Box<dyn Error>> {
     match read(&Secrets { keys_file: Some(file), shared_keys_file: None })? {
         Opener::Subkeys(subkeys) => Ok(subkeys.resources()),

@@ -16,26 +16,23 @@ use toml_edit::DocumentMut;
 use crate::args::{form_kind, key_kind};
 use crate::files;
 
-/// A `#[derive(OpaqueId)]`.
 pub(crate) struct Derive {
     pub(crate) prefix: String,
-    /// As the derive spells it.
+    /// The kind of key as the derive spells it.
     pub(crate) key: String,
     pub(crate) form: String,
     pub(crate) domain: Option<String>,
-    /// The table of its rows, if diesel or SeaORM is told.
+    /// The table of the rows, if diesel or SeaORM declares it.
     pub(crate) table: Option<String>,
-    /// The type's name.
     pub(crate) name: String,
-    /// The type's path, from all targets of its package if it has a library.
+    /// The type's path. It is valid in all targets of its package if it has a library.
     pub(crate) path: String,
-    /// The library, if it has to name itself for this path.
+    /// The library, if it must name itself for this path.
     pub(crate) unnamed_library: Option<String>,
-    /// The file and the line.
     pub(crate) place: String,
 }
 
-/// Returns the derives in files and folders, in their order, and what could not be read.
+/// Returns the derives in files and folders, in their order, and the unreadable files.
 pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), String> {
     let mut reader = Reader::default();
     for source in sources {
@@ -57,20 +54,18 @@ pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), St
 #[derive(Default)]
 struct Reader {
     found: Vec<(PathBuf, Result<Derive, String>)>,
-    /// The files and folders of modules that are compiled for tests only.
+    /// The files and folders of modules that are compiled only for tests.
     tests: BTreeSet<PathBuf>,
     packages: BTreeMap<PathBuf, Option<Package>>,
-    /// The files that were read, each once, whatever leads to it.
+    /// The files so far, so that each is read once.
     read: BTreeSet<PathBuf>,
 }
 
-/// A package with a library.
 struct Package {
     library: String,
     names_itself: bool,
 }
 
-/// A file that is being read.
 struct File<'f> {
     path: &'f Path,
     library: Option<&'f Package>,
@@ -93,7 +88,7 @@ impl Reader {
         for entry in entries {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Not through links, which may lead in circles.
+            // Links are not followed because they may lead in circles.
             let kind = entry.file_type().map_err(cannot_read)?;
             let is_of_application = match &*name {
                 "target" => false,
@@ -115,7 +110,7 @@ impl Reader {
         let text = files::read(path)?;
         let parsed = match syn::parse_file(&text) {
             Ok(parsed) => parsed,
-            // Templates and the like are of interest only if they are meant to have derives.
+            // An invalid file, such as a template, matters only if it mentions the derive.
             Err(error) if text.contains("opaque_id") => {
                 let line = error.span().start().line;
                 let problem = format!("{}:{line}: cannot be parsed: {error}", path.display());
@@ -126,7 +121,7 @@ impl Reader {
         };
         let (root, mut modules) = place(path);
         let package = self.packages.entry(root.clone()).or_insert_with(|| Package::read(&root));
-        // A binary's modules are its own.
+        // A binary has its own modules.
         let is_of_library = !matches!(modules.first().map(String::as_str), Some("main" | "bin"));
         let library = package.as_ref().filter(|_| is_of_library);
         modules.pop_if(|last| matches!(&**last, "lib" | "main" | "mod"));
@@ -142,7 +137,7 @@ impl Reader {
     }
 }
 
-/// Returns the package's folder, and the file's path below its `src`: the modules that lead to the file.
+/// Returns the package's folder, and the file's path below its `src` as modules.
 fn place(path: &Path) -> (PathBuf, Vec<String>) {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut folders = path.ancestors().skip(1);
@@ -273,7 +268,7 @@ struct Options {
 }
 
 impl Options {
-    /// The derive itself checks them more closely.
+    /// Reads the options. The derive itself checks them more closely.
     fn read(meta: &Meta) -> syn::Result<Self> {
         let mut options = Self::default();
         let text = |input: ParseStream<'_>| input.parse::<LitStr>().map(|text| text.value());
@@ -299,7 +294,7 @@ impl Options {
         })?;
         match options.prefix.as_str() {
             "" => Err(syn::Error::new(meta.span(), "it has no prefix")),
-            // It becomes the name of a table of TOML.
+            // The prefix becomes the name of a table of TOML.
             prefix if !is_prefix(prefix) => {
                 Err(syn::Error::new(meta.span(), "its prefix is invalid"))
             }
@@ -308,7 +303,7 @@ impl Options {
     }
 }
 
-/// The attributes, and those inside of `cfg_attr`, whatever its condition.
+/// Returns the attributes, including those inside of `cfg_attr` with any condition.
 fn flat(attrs: &[Attribute]) -> Vec<Meta> {
     fn add(meta: Meta, all: &mut Vec<Meta>) {
         let inside = match &meta {
@@ -328,7 +323,6 @@ fn flat(attrs: &[Attribute]) -> Vec<Meta> {
     all
 }
 
-/// The table in `#[diesel(table_name = users)]` or `#[sea_orm(table_name = "users")]`.
 fn table(metas: &[Meta]) -> Option<String> {
     let of_orm = |meta: &&Meta| ["diesel", "sea_orm"].iter().any(|orm| meta.path().is_ident(orm));
     metas.iter().filter(of_orm).find_map(|meta| {
@@ -337,7 +331,7 @@ fn table(metas: &[Meta]) -> Option<String> {
         options.ok()?.into_iter().find_map(|option| match option {
             Meta::NameValue(option) if option.path.is_ident("table_name") => match option.value {
                 Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Some(name.value()),
-                // diesel's module has the table's name, or `sql_name` is out of sight.
+                // diesel's module has the table's name, unless `sql_name` renames it elsewhere.
                 Expr::Path(module) => Some(module.path.segments.last()?.ident.unraw().to_string()),
                 _ => None,
             },
@@ -346,7 +340,6 @@ fn table(metas: &[Meta]) -> Option<String> {
     })
 }
 
-/// Whether it has `#[cfg(test)]`.
 fn is_for_tests(attrs: &[Attribute]) -> bool {
     let mut cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
     cfgs.any(|cfg| {
@@ -354,7 +347,7 @@ fn is_for_tests(attrs: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a macro's tokens have the attribute, and not only a text that mentions it.
+/// Returns whether a macro's tokens have the attribute. A text that mentions it does not count.
 fn has_attribute(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == "opaque_id",

@@ -11,14 +11,14 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use crate::source::{self, Derive};
 use crate::{files, lines, output, postgres};
 
-/// A column's type: `users.id=my_app::User`; or a table's, of all columns that identify its rows: `users=my_app::User`.
+/// A given type: `users.id=my_app::User` for a column, or `users=my_app::User` for all columns that identify
+/// a table's rows.
 struct Given {
     table: String,
     column: Option<String>,
     ty: String,
 }
 
-/// A column's type, as it is written.
 struct Override {
     table: String,
     column: String,
@@ -45,10 +45,10 @@ pub(crate) fn write(
         overrides = of_schema(url, &given, sources, &mut notes)?;
         uuids = uuid_columns(url)?;
     }
-    // After those of the schema: a column wins over its table.
+    // A column takes precedence over its table, so it comes after the schema's columns.
     for Given { table, column, ty } in given {
         if let Some(column) = column {
-            // Without a database, it is unknown whether it is PostgreSQL; the others find no such table.
+            // Without a database, it may be PostgreSQL or not. The others find no such table.
             let tables = [postgres::quoted(&table), Some(table)];
             for table in tables.into_iter().flatten() {
                 overrides.push(Override { table, column: column.clone(), ty: internal(&ty) });
@@ -64,7 +64,7 @@ pub(crate) fn write(
     let is_id = |uuid: &Override| {
         overrides.iter().any(|id| (&id.table, &id.column) == (&uuid.table, &uuid.column))
     };
-    // If no id is a UUID, or the file says by hand what one is, others stay what they are.
+    // If no id is a UUID, or the file already declares UUIDs, the other columns stay as they are.
     let mut are_ids = false;
     if uuids.iter().any(is_id) {
         let types = section(&mut document, &["macros", "type-overrides"])?;
@@ -97,7 +97,7 @@ pub(crate) fn write(
     Ok(notes)
 }
 
-/// The columns of a schema, with types that were given for their tables, or that the source has.
+/// Returns the columns of a schema, with types from the options or the source.
 fn of_schema(
     url: &str,
     given: &[Given],
@@ -163,8 +163,8 @@ fn of_schema(
     Ok(overrides)
 }
 
-/// The columns of UUIDs of the current schema, by PostgreSQL's own name of the table, each with the type that it has if it is no id.
-/// Other databases check no parameters, and their drivers name no type `UUID`.
+/// Returns the columns of UUIDs of the current schema, by PostgreSQL's own name of the table, with their
+/// types if they are not ids. Other databases check no parameters, and their drivers name no type `UUID`.
 fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     if !url.starts_with("postgres") {
         return Ok(Vec::new());
@@ -177,8 +177,8 @@ fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     Ok(columns.collect())
 }
 
-/// The derives that a table may be of: those that have its name, or else those whose name it ends with, as `article_comment` does with
-/// `Comment`, if no other table does.
+/// Returns the possible derives of a table: the derives with its name, or else the derives with a name at its
+/// end, such as `Comment` for `article_comment`, if no other table ends with it.
 fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -> Vec<&'d Derive> {
     fn ends(table: &str) -> impl Iterator<Item = &str> {
         [table].into_iter().chain(table.match_indices('_').map(|(at, _)| &table[at + 1..]))
@@ -187,7 +187,7 @@ fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -
         let is_like = |table: &&&str| ends(table).any(|end| is_of(derive, end));
         tables.iter().filter(is_like).count() == 1
     };
-    // The longest first.
+    // The longest ending comes first.
     let found = ends(table).map(|end| {
         let found = derives.iter().filter(|derive| is_of(derive, end));
         found.filter(|derive| end == table || is_only(derive)).collect::<Vec<_>>()
@@ -195,7 +195,7 @@ fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -
     found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// Whether a table has the name of a type or of its prefix, in the singular or the plural.
+/// Returns whether a table has the name of a type or of its prefix, in the singular or the plural.
 fn is_of(derive: &Derive, table: &str) -> bool {
     let letters = |name: &str| name.replace('_', "").to_lowercase();
     let table = letters(table);
@@ -248,7 +248,7 @@ impl Given {
     }
 }
 
-/// A Rust path, which may have generic arguments.
+/// Returns whether the text is a Rust path, possibly with generic arguments.
 fn is_path(path: &str) -> bool {
     let starts = path.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == ':');
     starts && path.chars().all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
@@ -258,7 +258,7 @@ fn internal(ty: &str) -> String {
     format!("opaque_id_sqlx::Internal<{ty}>")
 }
 
-/// The table of TOML with this path, which is added if it is missing.
+/// Returns the table of TOML with this path, and adds it if it is missing.
 fn section<'d>(document: &'d mut DocumentMut, path: &[&str]) -> Result<&'d mut Table, String> {
     path.iter().try_fold(document.as_table_mut(), |table, name| {
         let section = table.entry(name).or_insert_with(|| {

@@ -1,7 +1,7 @@
-//! Files of subkeys: what opens the ids of one resource on a machine that must not have the master secrets.
+//! Files of subkeys. They open the ids of one resource on a machine that must not have the master secrets.
 //!
-//! A line is a JSON object, so that nothing takes it for an entry of a keyring, or such an entry for a line. Each has all that is to
-//! be known of its resource: lines of several files can be joined, and nothing else has to say how ids are opened.
+//! A line is a JSON object, so it cannot be confused with an entry of a keyring. Each line describes its
+//! resource completely, so lines of several files can be joined.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::args::{self, form_kind, key_kind};
 use crate::resources::{Described, Resources};
 
-/// The subkeys of a resource under one secret.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -25,12 +24,11 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audience: Option<String>,
     pub(crate) key_id: u8,
-    /// Of the secret, and no secret.
+    /// The check value of the secret. It reveals nothing about the secret.
     pub(crate) check_value: String,
     pub(crate) subkeys: String,
 }
 
-/// A file, and its resources by their prefixes.
 pub(crate) struct Subkeys {
     file: String,
     all: BTreeMap<String, OfResource>,
@@ -42,16 +40,15 @@ struct OfResource {
     by_key_id: BTreeMap<u8, (String, Box<IdSubkeys>)>,
 }
 
-/// The lines of a text that are no comments, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    // Some editors begin a file with it.
+    // Some editors begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 impl Subkeys {
-    /// Returns whether a text has subkeys, and not entries of a keyring.
+    /// Returns whether a text has subkeys instead of entries of a keyring.
     pub(crate) fn are_in(text: &str) -> bool {
         lines(text).next().is_some_and(|(_, line)| line.starts_with('{'))
     }
@@ -64,14 +61,14 @@ impl Subkeys {
         Ok(Self { file: file.to_owned(), all })
     }
 
-    /// What the file says of its resources, as a file of resources does.
+    /// Returns the described resources, like a file of resources.
     pub(crate) fn resources(&self) -> Resources {
         let all = self.all.iter();
         let all = all.map(|(prefix, of)| (prefix.clone(), of.described.clone()));
         Resources { file: self.file.clone().into(), all: all.collect() }
     }
 
-    /// Checks that the options name nothing else.
+    /// Checks that the options agree with the file.
     pub(crate) fn check(&self, args: &args::Resource) -> Result<(), String> {
         match (&args.prefix, &args.audience) {
             (Some(prefix), _) if !self.all.contains_key(prefix) => {
@@ -92,7 +89,7 @@ impl Subkeys {
         Some(&self.all.get(prefix)?.by_key_id.get(&key_id.get())?.0)
     }
 
-    /// What is in the file, for errors.
+    /// Returns the content of the file for errors.
     pub(crate) fn holds(&self) -> String {
         let names = self.all.iter().map(|(prefix, of)| match &of.audience {
             Some(audience) => format!("`{prefix}` for the audience {audience:?}"),
@@ -104,7 +101,7 @@ impl Subkeys {
 }
 
 fn add(all: &mut BTreeMap<String, OfResource>, line: &str) -> Result<(), String> {
-    // The parser's own words repeat what they found, which may be a secret.
+    // The parser's messages repeat the text, and it may be a secret.
     let line: Line = serde_json::from_str(line).map_err(|error| {
         let column = error.column();
         format!("expected subkeys as `opaque-id export-subkeys` prints them, found something else at column {column}; secrets belong into a file of their own")

@@ -7,12 +7,12 @@ use crate::keyring::Keyring;
 use crate::metrics;
 use crate::resource::{InternalId, OpaqueId, SealedResource, stand_in};
 
-/// An internal id of one of several resources: for GraphQL's `node`, for references to rows of several tables, for a search
-/// box.
+/// An internal id of one of several resources: for GraphQL's `node`, for references to rows of several
+/// tables, for a search box.
 ///
-/// Derive it on an enum, each of whose variants has an internal id. [`Keyring::open_any`] finds the variant by the prefix of a text, and
-/// [`Keyring::seal_any`] is the way back. The resources' ids must have a prefix: the text, the short or the tagged form. Two variants
-/// with one prefix do not compile.
+/// Derive it on an enum that has an internal id in each variant. [`Keyring::open_any`] finds the variant by
+/// the prefix of a text, and [`Keyring::seal_any`] is the way back. The resources must have a prefix, so
+/// their form is the text, short or tagged form. Two variants with one prefix do not compile.
 ///
 /// ```
 /// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
@@ -63,8 +63,8 @@ pub trait AnyId: Sized {
 }
 
 impl Keyring {
-    /// Opens an id of one of several resources, which its prefix names. As with [`open`](Self::open), success does not mean that
-    /// the row exists.
+    /// Opens an id of one of several resources. Its prefix determines the resource. Success does not mean
+    /// that the row exists, as with [`open`](Self::open).
     ///
     /// # Errors
     /// [`IdError`]. Answer a client "not found", whatever the reason.
@@ -76,17 +76,17 @@ impl Keyring {
         })
     }
 
-    /// Seals an id of one of several resources, and returns its text.
+    /// Seals an id of one of several resources and returns its text.
     #[must_use]
     pub fn seal_any<A: AnyId>(&self, id: &A) -> String {
         id.seal_text(self)
     }
 }
 
-/// Opens the id of a variant, or returns an id that no row has if a number of it is given. The derive calls it.
+/// Opens the id of a variant, or returns an id that no row has if `number` is given. The derive calls it.
 ///
 /// # Errors
-/// As [`Keyring::open_any`].
+/// The same as [`Keyring::open_any`].
 pub fn open_variant<I>(keyring: &Keyring, text: &str, number: Option<u32>) -> Result<I, IdError>
 where
     I: InternalId,
@@ -105,8 +105,10 @@ pub const fn variant_prefix<I: InternalId>() -> &'static str {
     <I::Resource>::PREFIX
 }
 
+/// Checks that all prefixes differ.
+///
 /// # Panics
-/// If two variants have the same prefix: when the derive is compiled.
+/// If two variants have the same prefix. The check runs when the derive is compiled.
 pub const fn assert_distinct(prefixes: &[&str]) {
     let mut i = 0;
     while i < prefixes.len() {

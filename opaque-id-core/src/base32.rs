@@ -1,16 +1,14 @@
-//! Crockford's base32 in lower case, by table, without branches on the data.
+//! Crockford's base32 in lower case, by table and without branches on the data.
 //!
-//! Ids are whole numbers of 10-bit groups, most significant first, so there is never padding. Tokens have any number of bytes; the bits
-//! after the last one are zero.
+//! Ids are whole numbers of 10-bit groups, most significant first, so they have no padding. Tokens have any
+//! number of bytes, and the bits after the last byte are zero.
 #![expect(clippy::cast_possible_truncation, reason = "numbers are taken apart into bits")]
 
-/// The alphabet: digits and lower-case letters without `i`, `l`, `o` and `u`.
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Sixty bits are six groups, or twelve characters.
+/// The characters of a word: sixty bits are six groups of two characters.
 const WORD_CHARS: usize = 12;
 
-/// The two characters of each 10-bit group, the first one in the low byte.
 static PAIRS: [u16; 1024] = {
     let mut pairs = [0; 1024];
     let mut group = 0;
@@ -21,14 +19,13 @@ static PAIRS: [u16; 1024] = {
     pairs
 };
 
-/// Of each character, its value as the first and as the second of a pair, or [`INVALID`].
+/// The values of each character as the first and as the second of a pair, or [`INVALID`].
 type Values = [[u16; 256]; 2];
 
 static VALUES: Values = values(5);
-/// The first sixteen digits are hexadecimal's.
+/// The values of hexadecimal digits. They are the first sixteen digits of base32.
 static HEX_VALUES: Values = values(4);
 
-/// Returns the values of the first `2^bits` digits.
 const fn values(bits: u32) -> Values {
     let mut values = [[INVALID; 256]; 2];
     let mut value = 0;
@@ -41,10 +38,9 @@ const fn values(bits: u32) -> Values {
     values
 }
 
-/// A bit that no value has.
+/// A bit that is set in no value.
 const INVALID: u16 = 0x8000;
 
-/// A character outside the alphabet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCharacter;
 
@@ -52,8 +48,8 @@ pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[1][usize::from(character)] != INVALID
 }
 
-/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register, since
-/// characters that are stored one by one cannot be read back together without a stall.
+/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register
+/// because reading back single stored bytes as one word stalls the CPU.
 #[inline]
 fn encode_groups<const N: usize>(word: u64) -> u64 {
     const { assert!(N <= 4) }
@@ -69,9 +65,10 @@ fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
     text[8..].copy_from_slice(&(encode_groups::<2>(word) as u32).to_le_bytes());
 }
 
-/// Reads `N` characters; the second result has the bit [`INVALID`] if one is outside the alphabet.
+/// Reads `N` characters. The second result has the bit [`INVALID`] if one is outside the alphabet.
 ///
-/// Out of line: the compiler would otherwise keep the values of all characters until it knows that they are valid.
+/// It is out of line because the compiler would otherwise keep the values of all characters until it knows
+/// that they are valid.
 #[inline(never)]
 fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u16) {
     decode_pairs::<5, N>(&VALUES, text)
@@ -87,7 +84,6 @@ fn decode_pairs<const BITS: u32, const N: usize>(values: &Values, text: &[u8; N]
     })
 }
 
-/// Writes the 130-bit number `top ‖ block`; `top` is below 4.
 #[inline]
 pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
     let (head, words) = text.split_first_chunk_mut::<2>().expect("26 characters");
@@ -98,7 +94,6 @@ pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
     encode_word(block as u64, tail);
 }
 
-/// Reads the 130-bit number `top ‖ block`.
 #[inline]
 pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter> {
     let (head, words) = text.split_first_chunk::<2>().expect("26 characters");
@@ -134,7 +129,6 @@ pub(crate) fn decode_65(text: &[u8; 13]) -> Result<Option<u64>, InvalidCharacter
     }
 }
 
-/// Reads a number of `N` hexadecimal digits in lower case.
 #[inline(never)]
 pub(crate) fn decode_hex<const N: usize>(text: &[u8; N]) -> Result<u64, InvalidCharacter> {
     match decode_pairs::<4, N>(&HEX_VALUES, text) {

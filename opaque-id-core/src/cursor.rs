@@ -1,4 +1,4 @@
-//! Cursors: sealed positions in lists. A cursor carries a tag whatever the resource's form, so a made-up one is refused.
+//! Cursors: sealed positions in lists.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,8 +12,8 @@ use crate::prefix::{CURSOR, cursor_prefix};
 use crate::resource::OpaqueId;
 use crate::subkeys::Subkeys;
 
-/// A sealed position in a list of a resource's rows: an API returns it, and a client sends it to request the
-/// next page.
+/// A sealed position in a list of a resource's rows. An API returns it, and a client sends it to request the
+/// next page. [`IdRange`](crate::IdRange) has an example.
 ///
 /// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it from the internal id of the page's last
 /// row, and [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position).
@@ -21,30 +21,11 @@ use crate::subkeys::Subkeys;
 /// refused.
 ///
 /// Do not use an external id instead, unless the resource's ids carry a tag themselves
-/// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)). A made-up id opens to a random key, and
-/// the share of many such keys that come before a row reveals that row's key.
+/// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)). A made-up id opens to a random key,
+/// and the share of such keys that come before a row reveals that row's key.
 ///
 /// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque; `docs/FORMAT.md` specifies it.
 /// With serde it is a string in human-readable formats and 22 bytes in the others.
-///
-/// ```
-/// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let (last, next) = (Internal::<User>::generate(), Internal::generate());
-///
-/// let cursor = keyring.seal_cursor(last).to_string();
-/// assert!(cursor.starts_with("user_cursor_"));
-///
-/// let asked: Cursor<User> = cursor.parse()?; // GET /users?after=user_cursor_…
-/// let range = IdRange::all().starting_after(Some(keyring.open_cursor(asked)?));
-/// assert!(range.contains(next) && !range.contains(last));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
 
 crate::value_traits!(Cursor: OpaqueId);
@@ -61,24 +42,24 @@ impl<T: OpaqueId> Cursor<T> {
     }
 }
 
-/// Seals the block of a key like the tagged form, with separate subkeys.
+/// Seals the block of a key like the tagged form, but with separate subkeys.
 pub(crate) fn seal(keys: &Subkeys, key_id: KeyId, key: u128) -> TaggedId {
     let [block, mac] = &keys.cursor;
     TaggedId::new(mac, key_id, block.encrypt(key))
 }
 
-/// Returns a block that is not checked yet, or `None` if the tag is wrong.
+/// Returns the unchecked block, or `None` if the tag is wrong.
 pub(crate) fn open(keys: &Subkeys, sealed: TaggedId) -> Option<u128> {
     let [block, mac] = &keys.cursor;
     Some(block.decrypt(sealed.authentic_block(mac)?))
 }
 
-/// The block of a key in cursors and tokens: an integer is followed by zeros.
+/// Returns the block of a key in cursors and tokens. Zeros follow an integer.
 pub(crate) fn block<R: Repr>(repr: R) -> u128 {
     repr.to_plaintext(0)
 }
 
-/// Returns a stored value that is not checked yet, or `None` if the subkeys are public and it is not the example.
+/// Returns the unchecked stored value, or `None` if the subkeys are public and it is not the example.
 pub(crate) fn unblock<K: Key>(keys: &Subkeys, block: u128) -> Option<K::Repr> {
     keys.admit(K::Repr::from_plaintext(block, 0)?, K::EXAMPLE)
 }
@@ -86,8 +67,6 @@ pub(crate) fn unblock<K: Key>(keys: &Subkeys, block: u128) -> Option<K::Repr> {
 impl<T: OpaqueId> FromStr for Cursor<T> {
     type Err = IdError;
 
-    /// # Errors
-    /// [`IdError::MalformedToken`] unless it is exactly the text of a cursor of this resource.
     fn from_str(text: &str) -> Result<Self, IdError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)

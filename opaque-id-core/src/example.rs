@@ -1,4 +1,4 @@
-//! What documentation shows of ids: an example of each resource's, and their pattern.
+//! The example id of each resource for documentation, and the pattern of its ids.
 
 use crate::cursor::{self, Cursor};
 use crate::external::External;
@@ -9,11 +9,12 @@ use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> External<T> {
-    /// Returns the id that documentation shows, sealed with [`MasterSecret::example`](crate::MasterSecret::example). A server whose keyring opens with
-    /// that secret accepts it, and no other server does.
+    /// Returns the example id for documentation. It is sealed with
+    /// [`MasterSecret::example`](crate::MasterSecret::example), so only a server whose keyring opens with
+    /// that secret accepts it.
     ///
-    /// An integer's example has the key 1. The other kinds have the examples of their specifications, and structured
-    /// keys the sequence 1. An id of a mapped form is the example of a UUIDv4 in RFC 9562, appendix A.3.
+    /// An integer's example has the key 1. The other kinds have the examples of their specifications, and
+    /// structured keys have the sequence 1. An id of a mapped form is the UUIDv4 of RFC 9562, appendix A.3.
     ///
     /// ```
     /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -38,9 +39,9 @@ impl<T: OpaqueId> External<T> {
         Self::new(<T::Form as FormOf<T::Key>>::example(&keys, key_id))
     }
 
-    /// Returns the regular expression of exactly the texts that parse as an id of this resource, in the syntax that
-    /// ECMA 262 (for JSON Schema and OpenAPI), PCRE, PostgreSQL and the `regex` crate have in common, such as
-    /// `^user_[0-9a-hjkmnp-tv-z]{26}$`.
+    /// Returns the regular expression that matches exactly the ids of this resource, such as
+    /// `^user_[0-9a-hjkmnp-tv-z]{26}$`. Its syntax is common to ECMA 262 (JSON Schema, OpenAPI), PCRE,
+    /// PostgreSQL and the `regex` crate.
     #[must_use]
     pub fn pattern() -> String {
         T::Form::pattern(T::PREFIX)
@@ -48,15 +49,15 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: OpaqueId> Cursor<T> {
-    /// Returns the cursor that documentation shows, as [`External::example`].
+    /// Returns the example cursor for documentation, like [`External::example`].
     #[must_use]
     pub fn example() -> Self {
         let (keys, key_id) = example_subkeys(T::DOMAIN);
         Self::new(cursor::seal(&keys, key_id, cursor::block(T::Key::EXAMPLE)))
     }
 
-    /// Returns the regular expression of exactly the texts that parse as a cursor of this resource, as
-    /// [`External::pattern`], such as `^user_cursor_[0-9a-hjkmnp-tv-z]{34}$`.
+    /// Returns the regular expression that matches exactly the cursors of this resource, like
+    /// [`External::pattern`]: `^user_cursor_[0-9a-hjkmnp-tv-z]{34}$`.
     #[must_use]
     pub fn pattern() -> String {
         Tagged::pattern(&cursor_prefix(T::PREFIX))

@@ -1,4 +1,4 @@
-//! External ids: a sealed or mapped id that knows its resource. Parsing checks shape and prefix, and needs no secret.
+//! External ids: sealed or mapped ids that know their resource.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -16,16 +16,16 @@ use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
 type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 
-/// An external id of a resource: what an API, a URL, a webhook or a log shows.
+/// An external id of a resource, as an API, a URL, a webhook or a log shows it.
 ///
-/// Its resource's [`Form`] determines how it prints and parses. It reveals nothing about its key: no order,
-/// no count, no time. Its order is that of nothing else: it is for sorted maps and sets. It implements no ORM's traits. Parsing checks only shape and
-/// prefix. To check that an id is real, open it with [`Keyring::open`](crate::Keyring::open), or look it up
-/// in the table of a mapped resource.
+/// Its resource's [`Form`] determines how it prints and parses. It reveals neither order, count nor time of
+/// its key. Its `Ord` has no meaning and is for sorted maps and sets. It implements no ORM's traits. Parsing
+/// checks shape and prefix and needs no secret. To check that an id is real, open it with
+/// [`Keyring::open`](crate::Keyring::open), or look it up in the table of a mapped resource.
 ///
-/// With serde it is a string in human-readable formats and bytes in the others: in the text form the key id
-/// and the block (17 bytes), in the short form 9 bytes or these 17, in the tagged form these and the tag (22 bytes), in the uuid form and the
-/// mapped forms the 16 bytes of the UUID.
+/// With serde it is a string in human-readable formats and bytes in the others. The text form has 17 bytes
+/// (key id and block), the short form 9 or 17, the tagged form 22 (key id, block and tag), and the uuid form
+/// and the mapped forms have the 16 bytes of the UUID.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId};
@@ -64,7 +64,7 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: SealedResource> External<T> {
-    /// Returns the key id of the secret that sealed the id, as the id claims.
+    /// Returns the key id that the id names. It identifies the secret that sealed the id.
     #[must_use]
     #[inline]
     pub fn key_id(self) -> KeyId {
@@ -76,7 +76,7 @@ impl<T: OpaqueId> External<T>
 where
     T::Form: Form<Body = Uuid>,
 {
-    /// Converts the id into a UUID: of version 8 in the uuid form, of any version in the mapped forms.
+    /// Converts the id into a UUID. It has version 8 in the uuid form and any version in the mapped forms.
     #[must_use]
     pub fn to_uuid(self) -> Uuid {
         self.0
@@ -94,7 +94,7 @@ impl<T: MappedResource> External<T> {
     }
 }
 
-/// Any UUID is an id of a mapped resource. The conversion does not check that the mapping table has it.
+/// Converts any UUID. The conversion does not check that the mapping table has it.
 impl<T: MappedResource> From<Uuid> for External<T> {
     fn from(uuid: Uuid) -> Self {
         Self::new(uuid)
@@ -121,8 +121,6 @@ fn of_resource<T: OpaqueId>(problem: Invalid) -> IdError {
 impl<T: OpaqueId> FromStr for External<T> {
     type Err = IdError;
 
-    /// # Errors
-    /// [`IdError`] unless it is exactly the text of an id of this resource.
     #[inline]
     fn from_str(text: &str) -> Result<Self, IdError> {
         T::Form::parse(T::PREFIX, text).map(Self::new).map_err(of_resource::<T>)

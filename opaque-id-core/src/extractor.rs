@@ -1,25 +1,25 @@
-//! What an extractor of a web framework lets external ids know, in the thread, because serde has no place for it.
+//! Settings that an extractor of a web framework passes to external ids through a thread-local, because serde
+//! has no place for them.
 
 use core::any::{Any, TypeId};
 use core::cell::Cell;
 
 use crate::error::IdError;
 
-/// How an extractor reads external ids.
+/// The settings for reading external ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Extractor {
-    /// Whether every value is a text, as in a URL. Other formats say by themselves which type comes next.
+    /// Whether every value is a text, as in a URL. Other formats name the type of the next value.
     pub is_text: bool,
-    /// Returns the `External<T>` that an old id of the resource with this type stands for.
+    /// Returns the `External<T>` of an old id. The first parameter is the type of the resource.
     pub of_old_id: fn(TypeId, &str) -> OfOldId,
-    /// Returns the number of the row that stands in for a refused id of the resource with this prefix.
+    /// Returns the number of the stand-in row for a refused id. The first parameter is the resource's prefix.
     pub stand_in: fn(&'static str, &str) -> Option<u32>,
 }
 
-/// The `External<T>` of an old id, if old ids of its resource are accepted.
+/// The `External<T>` of an old id, or `None` if old ids of its resource are not accepted.
 pub type OfOldId = Option<Result<Box<dyn Any>, IdError>>;
 
-/// The prefix of the expected resource, and the reason.
 type Refused = (&'static str, IdError);
 
 thread_local! {
@@ -27,25 +27,24 @@ thread_local! {
     static EXTRACTOR: Cell<Option<Extractor>> = const { Cell::new(None) };
 }
 
-/// Returns the extractor that deserializes in this thread.
 pub(crate) fn current() -> Option<Extractor> {
     EXTRACTOR.get()
 }
 
-/// Replaces the extractor that deserializes in this thread.
+/// Replaces this thread's extractor and returns the previous one.
 #[must_use]
 pub fn replace_extractor(extractor: Option<Extractor>) -> Option<Extractor> {
     EXTRACTOR.replace(extractor)
 }
 
-/// Notes a refused id, because serde's errors are texts.
+/// Records a refused id, because an error of serde carries only text.
 pub(crate) fn refuse(resource: &'static str, error: IdError) {
     if EXTRACTOR.get().is_some() {
         REFUSED.set(Some((resource, error)));
     }
 }
 
-/// Returns the last id that an extractor in this thread has refused to parse, and forgets it.
+/// Removes and returns the last refused id of this thread.
 #[must_use]
 pub fn take_refused() -> Option<Refused> {
     REFUSED.take()

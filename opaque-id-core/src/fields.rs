@@ -1,4 +1,5 @@
-//! How the derives fill a view's field and open a request's, decided by the types of the fields.
+//! Rules by which the derives fill a field of a view and open a field of a request. The types of the fields
+//! choose the rule.
 
 use core::marker::PhantomData;
 
@@ -7,8 +8,9 @@ use crate::parts::{Parts, Requests, Views};
 use crate::request::{IntoModel, RequestError};
 use crate::view::IntoView;
 
-/// How a field of a view is filled, decided by the types of both fields: method resolution tries the traits in their
-/// order, as each is implemented for one reference less. `M` is the model's field, `V` the view's.
+/// The choice of how to fill a field of a view, by the types of both fields. Each trait is implemented for
+/// one reference less than the trait before it, so method resolution tries them in order. `M` is the model's
+/// field, `V` the view's.
 #[derive(Debug)]
 pub struct Filling<M, V>(PhantomData<fn(M) -> V>);
 
@@ -20,7 +22,7 @@ impl<M, V> Filling<M, V> {
     }
 }
 
-/// The field of the model becomes a view.
+/// Fills a field that becomes a view.
 pub trait FillByView<M, V> {
     /// Fills the field.
     fn fill(&self, field: M, keyring: &Keyring) -> V;
@@ -32,7 +34,7 @@ impl<M: IntoView<V>, V> FillByView<M, V> for &&&Filling<M, V> {
     }
 }
 
-/// The fields have the same type.
+/// Fills a field of the same type.
 pub trait FillAsItIs<T> {
     /// Fills the field.
     fn fill(&self, field: T, keyring: &Keyring) -> T;
@@ -44,7 +46,7 @@ impl<T> FillAsItIs<T> for &&Filling<T, T> {
     }
 }
 
-/// Parts of the field become views.
+/// Fills a field that has parts which become views.
 pub trait FillByParts<M, V, H> {
     /// Fills the field.
     fn fill(&self, field: M, keyring: &Keyring) -> V;
@@ -59,7 +61,7 @@ impl<M: Parts<Views, V, H>, V, H> FillByParts<M, V, H> for &Filling<M, V> {
     }
 }
 
-/// Neither: it does not compile, with the message of [`IntoView`].
+/// Fills no field: it does not compile, with the message of [`IntoView`].
 pub trait FillNotAtAll<M, V> {
     /// Does not compile.
     fn fill(&self, field: M, keyring: &Keyring) -> V
@@ -76,7 +78,7 @@ impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
     }
 }
 
-/// How a field of a request is opened, decided by its type, as `Filling` decides for a view.
+/// The choice of how to open a field of a request by its type, like `Filling` for a view.
 #[derive(Debug)]
 pub struct Opening<R>(PhantomData<fn(R)>);
 
@@ -88,7 +90,8 @@ impl<R> Opening<R> {
     }
 }
 
-/// Parts of the field have ids. It comes before the next, since a map of which only the keys are opened is not what a model has.
+/// Opens a field that has ids in its parts. It is tried before `OpenByModel` because no model has a map of
+/// which only the keys are opened.
 pub trait OpenByParts<R, M, H> {
     /// Opens the field.
     ///
@@ -103,7 +106,7 @@ impl<R: Parts<Requests, M, H>, M, H> OpenByParts<R, M, H> for &&Opening<R> {
     }
 }
 
-/// The field has ids.
+/// Opens a field of ids.
 pub trait OpenByModel<R, M> {
     /// Opens the field.
     ///
@@ -118,12 +121,12 @@ impl<R: IntoModel<M>, M> OpenByModel<R, M> for &Opening<R> {
     }
 }
 
-/// The field has none.
+/// Passes on a field without ids.
 pub trait OpenNothing<R> {
     /// Passes the field on.
     ///
     /// # Errors
-    /// Never.
+    /// It never fails.
     fn open(&self, field: R, keyring: &Keyring) -> Result<R, RequestError>;
 }
 

@@ -1,17 +1,17 @@
-//! Fork detection: state that must not be used twice is created again in a forked child.
+//! Fork detection: a forked child creates state anew that must not be used twice.
 //!
-//! `getpid()` before each key would cost four times the key. Linux wipes a page in a forked child on request, however the child was
-//! created, and reading the page is free.
+//! Calling `getpid()` before each key would cost four times the key. Linux wipes a page in a forked child on
+//! request, however the child was created, and reading the page costs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Detects that the process has been forked since the guard was created or last checked.
+/// A detector of forks since its creation or last check.
 ///
-/// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), so that children of the
-/// raw `clone` system call are detected too. Elsewhere, on older kernels and in QEMU's user mode, a different process
-/// id shows the fork.
+/// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), so children of the raw
+/// `clone` system call are detected too. Elsewhere, on older kernels and in QEMU's user mode, a different
+/// process id shows the fork.
 ///
-/// It takes no lock, as a fork could leave a lock locked for ever in the child.
+/// It takes no lock because a fork could leave a lock locked forever in the child.
 #[derive(Debug)]
 pub struct Guard(AtomicU64);
 
@@ -32,7 +32,7 @@ impl Guard {
     }
 }
 
-/// Returns a number that a child does not share with its parent.
+/// Returns a number that differs between a child and its parent.
 #[inline]
 fn process() -> u64 {
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -42,7 +42,7 @@ fn process() -> u64 {
     std::process::id().into()
 }
 
-// Miri does not have this advice.
+// Miri does not support this advice.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod wiped {
     #![allow(unsafe_code)]
@@ -50,13 +50,14 @@ mod wiped {
     use core::ptr;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-    /// Grows by one or more with each fork that a process detects, and before the first.
+    /// The number of detected forks, at least one. Threads may count one fork twice.
     static FORKS: AtomicU64 = AtomicU64::new(0);
 
-    /// Null until the first call. It points to zero in a new child, until the child has counted the fork.
+    /// The wiped page, or null before the first call. It contains zero in a new child until the child has
+    /// counted the fork.
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
-    /// The value of `PAGE` where the kernel wipes no pages: never read or written.
+    /// The value of `PAGE` where the kernel wipes no pages. It is never read or written.
     static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 
     #[inline]
@@ -68,19 +69,19 @@ mod wiped {
         if ptr::eq(page, &raw const NO_PAGE) {
             return None;
         }
-        // SAFETY: it is a page that `map` made, as it is neither null nor `NO_PAGE`. A page is aligned and large
-        // enough, its zeros are an `AtomicU64`, it is mapped until the process ends, and nothing but such
-        // references leads to it.
+        // SAFETY: the pointer is neither null nor `NO_PAGE`, so `map` made the page. A page is aligned and
+        // large enough, its zeros are an `AtomicU64`, it is mapped until the process ends, and only such
+        // references point to it.
         let page = unsafe { &*page };
         if page.load(Ordering::Acquire) == 0 {
-            // Two threads may both count it: then state is created again once too often, never too rarely.
+            // If two threads both count it, state is created once too often but never too rarely.
             FORKS.fetch_add(1, Ordering::Relaxed);
             page.store(1, Ordering::Release);
         }
         Some(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Creates the page without a lock: if two threads both create one, the first is kept.
+    /// Creates the page without a lock. If two threads both create one, the first is kept.
     #[cold]
     fn first() -> *const AtomicU64 {
         let page = map().unwrap_or((&raw const NO_PAGE).cast_mut());
@@ -95,11 +96,11 @@ mod wiped {
         }
     }
 
-    /// The kernel rounds it up to a page.
+    /// The length of the mapping. The kernel rounds it up to a page.
     const LEN: usize = size_of::<AtomicU64>();
 
     fn map() -> Option<*mut AtomicU64> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
         let page = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -115,7 +116,7 @@ mod wiped {
         }
         // SAFETY: the mapping is ours, and nothing refers to it yet.
         let accepts = |advice| unsafe { libc::madvise(page, LEN, advice) } == 0;
-        // QEMU's user mode accepts any advice, and wipes nothing.
+        // QEMU's user mode accepts any advice and wipes nothing, so an invalid advice must fail first.
         let is_wiped = !accepts(-1) && accepts(libc::MADV_WIPEONFORK);
         if !is_wiped {
             unmap(page.cast());
@@ -124,7 +125,7 @@ mod wiped {
     }
 
     fn unmap(page: *mut AtomicU64) {
-        // SAFETY: `map` made it, and nothing has come to refer to it.
+        // SAFETY: `map` made the mapping, and no reference to it exists.
         unsafe { libc::munmap(page.cast(), LEN) };
     }
 }

@@ -1,12 +1,13 @@
-//! Ids, cursors and Relay's connections, for async-graphql 7.
+//! Ids, cursors and Relay's connections for async-graphql 7.
 //!
-//! `External<User>` is the scalar `UserId`, and `Cursor<User>` is `UserCursor`. A malformed text is an error of the document, which
-//! says what was expected and does not repeat the text. A resolver opens the id; answer a refusal as you answer for a row that
-//! does not exist, which is `null` in most schemas.
+//! `External<User>` is the scalar `UserId`, and `Cursor<User>` is `UserCursor`. A malformed text is an error
+//! of the document. The error states the expected shape and does not repeat the text. A resolver opens the
+//! id. Answer a refusal as you answer for a row that does not exist (`null` in most schemas).
 //!
-//! Limit the complexity of documents (`SchemaBuilder::limit_complexity`): with aliases, one request can guess thousands of ids.
+//! Limit the complexity of documents (`SchemaBuilder::limit_complexity`), because with aliases one request
+//! can guess thousands of ids.
 //!
-//! Relay's interface `Node` requires an `ID`: an `External<T>` converts into it by `into()`, and
+//! Relay's interface `Node` requires an `ID`. An `External<T>` converts into it by `into()`, and
 //! [`Keyring::open_any`] opens the argument of `node(id: ID!)`.
 //!
 //! ```standalone_crate
@@ -101,11 +102,12 @@ use crate::range::Position;
 use crate::resource::{OpaqueId, SealedResource};
 use crate::view::IntoView;
 
-/// Reads the arguments of a Relay connection: a page of at most `limit` rows, which is also the size of a page that names none.
+/// Reads the arguments of a Relay connection. A page has at most `limit` rows, and exactly `limit` if the
+/// arguments name no size.
 ///
 /// # Errors
-/// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or if the arguments are
-/// not those of one page: `first` and `after`, or `last` and `before`.
+/// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or
+/// if the arguments are not those of one page: `first` and `after`, or `last` and `before`.
 pub fn page_request<T: SealedResource>(
     keyring: &Keyring,
     after: Option<String>,
@@ -134,8 +136,8 @@ pub fn page_request<T: SealedResource>(
     Ok(PageRequest::ascending(size, start.try_map(open)?))
 }
 
-/// Returns the connection of a page's rows, each of which becomes its view. `rows` are all rows of the query, as for
-/// [`PageRequest::finish`].
+/// Returns the connection of a page's rows. Each row becomes its view. `rows` are all rows of the query, as
+/// for [`PageRequest::finish`].
 pub fn connection<T, R, V>(
     keyring: &Keyring,
     request: &PageRequest<Position<T::Internal>>,
@@ -156,7 +158,6 @@ where
     connection
 }
 
-/// Parses a text. An error repeats nothing of it.
 fn parse<T: core::str::FromStr<Err = IdError>>(value: &Value) -> Result<T, String> {
     match value {
         Value::String(text) => text.parse().map_err(|error: IdError| error.to_string()),
@@ -164,7 +165,8 @@ fn parse<T: core::str::FromStr<Err = IdError>>(value: &Value) -> Result<T, Strin
     }
 }
 
-/// `LineItemId` for `line_item`. Two prefixes have two names: `_` stays where no letter follows it.
+/// Returns a name such as `LineItemId` for `line_item`. Different prefixes have different names, because `_`
+/// stays where no letter follows it.
 fn name(prefix: &str, suffix: &'static str) -> Cow<'static, str> {
     let mut name = String::new();
     for (i, word) in prefix.split('_').chain([suffix]).enumerate() {

@@ -33,40 +33,34 @@ use crate::token::{KINDS, Purpose};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The form that the text has or most resembles: `text`, `short`, `tagged` or `uuid`, or the kind of a token, `grant` or
-    /// `position`. Longer ids of the short form have the text form.
+    /// The form that the text has or most resembles (`text`, `short`, `tagged` or `uuid`), or the kind of a
+    /// token (`grant` or `position`). Longer ids of the short form have the text form.
     pub form: Option<&'static str>,
-    /// The prefix, if it has one.
+    /// The prefix, if there is one.
     pub prefix: Option<String>,
-    /// The key id of the secret that sealed the id, as the id claims.
+    /// The key id that the id names.
     pub key_id: Option<KeyId>,
-    /// The UUID of the id in a mapping table, if its resource is mapped instead of sealed: ids of the text form
-    /// and the mapped form look the same.
+    /// The UUID in the mapping table, if the resource is mapped. Ids of the text form and the mapped form
+    /// look the same.
     pub mapped_uuid: Option<Uuid>,
-    /// The prefix of the cursor's resource, if the text is a cursor: a cursor has the tagged form and another
-    /// prefix.
+    /// The prefix of the resource, if the text is a cursor. A cursor has the tagged form and another prefix.
     pub cursor_of: Option<String>,
     /// The fault of the text; `None` if it is well formed.
     pub problem: Option<Invalid>,
-    /// The well-formed id that the text is probably meant to be.
+    /// The well-formed id that the text probably means.
     pub suggestion: Option<String>,
 }
 
 impl Inspection {
-    /// Returns whether the text is exactly that of some id. Only a secret can show whether the id is genuine.
+    /// Returns whether the text is exactly the text of some id. Only a secret can show whether the id is
+    /// genuine.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.problem.is_none() && self.form.is_some()
     }
 
-    /// Returns the only id that a longer text contains, if it is written there without a mistake.
-    ///
-    /// ```
-    /// use opaque_id_core::inspect::inspect;
-    ///
-    /// let found = inspect("GET https://shop.example/users/user_7x1nhm7sq0r1qh4pewbejb04n3?page=2");
-    /// assert_eq!(found.contained(), Some("user_7x1nhm7sq0r1qh4pewbejb04n3"));
-    /// ```
+    /// Returns the only id that a longer text contains, such as a line of a log, if the text has it without a
+    /// mistake.
     #[must_use]
     pub fn contained(&self) -> Option<&str> {
         let is_contained = matches!(
@@ -96,8 +90,8 @@ impl Inspection {
     }
 }
 
-/// Inspects a text without any secret: returns its form, prefix and key id, or what is wrong with it and which id
-/// is probably meant. It never fails.
+/// Inspects a text without any secret. Returns its form, prefix and key id, or its fault and the id that it
+/// probably means. It never fails.
 #[must_use]
 pub fn inspect(text: &str) -> Inspection {
     let exact = parse(text);
@@ -109,7 +103,6 @@ pub fn inspect(text: &str) -> Inspection {
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
         _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
-        // An upper-case prefix is best reported as upper case.
         Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
@@ -120,7 +113,8 @@ pub fn inspect(text: &str) -> Inspection {
     Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
-/// Finds the id in a copied text, such as a line of a log, a URL or a cell. Returns `None` if there is no id or more than one.
+/// Finds the id in a copied text, such as a line of a log, a URL or a cell. Returns `None` if there is no id
+/// or more than one.
 fn find(text: &str) -> Option<String> {
     let visible: String = text.replace("%5F", "_").replace("%5f", "_");
     let is_invisible =
@@ -135,7 +129,7 @@ fn find(text: &str) -> Option<String> {
     // A UUID has hyphens, and an underscore may have become one.
     let hyphenated = trimmed.split(|c| !(is_part(c) || c == '-'));
     let mut found = words.chain(hyphenated).filter_map(well_formed);
-    // A mail program breaks lines.
+    // A mail program may have broken the line.
     let joined = || {
         let (_, body) = trimmed.rsplit_once('_').filter(|(it, _)| is_prefix(it))?;
         let _ = body.split_once(char::is_whitespace)?;
@@ -153,7 +147,6 @@ fn find(text: &str) -> Option<String> {
     found.all(|other| other == first).then_some(first)
 }
 
-/// Returns the id that a text is or is probably meant to be.
 fn well_formed(text: &str) -> Option<String> {
     [text.to_owned(), fix(text)].into_iter().find(|id| parse(id).is_well_formed())
 }
@@ -407,7 +400,6 @@ mod tests {
         ] {
             assert_eq!(inspect(text).suggestion.as_deref(), Some(id), "{text}");
         }
-        // Nobody knows which of two is meant.
         let two = format!("{TEXT},order_6wr8ndhrz4xkw");
         assert_eq!((inspect(&two).suggestion, inspect(&two).contained()), (None, None));
         assert_eq!(inspect("42 users in 7 teams").suggestion, None);

@@ -1,17 +1,19 @@
-//! This crate's own `Internal<T>`, and the macros that write an adapter's.
+//! This crate's `Internal<T>`, and the macros that write an adapter's.
 //!
-//! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate, and a core with features for ORMs
-//! would need a new major version, with another `External<T>`, for each one of theirs. So `internal_id!` writes the newtype and the
-//! impls that are the same everywhere, an adapter adds its ORM's traits, and the derive that it re-exports sets `OpaqueId::Internal` to
-//! that type: `.bind(keyring.open(id)?)` infers, without a conversion. The macro is an API between separately versioned crates.
+//! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate. A core with
+//! features for ORMs would need a new major version, and another `External<T>`, for each major version of an
+//! ORM. So `internal_id!` writes the newtype and the common impls, an adapter adds its ORM's traits, and the
+//! derive that it re-exports sets `OpaqueId::Internal` to that type. `.bind(keyring.open(id)?)` then infers
+//! its type without a conversion. The macro is an API between separately versioned crates.
 //!
-//! An internal id contains what is stored (`Uuid` or an integer), not the key. So its order is the database's, and an adapter delegates
-//! to the driver's impls for that type. The kind of key is a check on the way in and a view on the way out.
+//! An internal id contains the stored value (`Uuid` or an integer), not the key. So its order is the
+//! database's, and an adapter delegates to the driver's impls for that type. The kind of key is a check on
+//! the way in and a view on the way out.
 
 use crate::private::{MayEnter, RawKeyOf};
 use crate::resource::{OpaqueId, ReprOf};
 
-/// Writes the newtype `Internal<T>` and the impls that all adapters share.
+/// Writes the newtype `Internal<T>` and the impls of all adapters.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id {
@@ -27,14 +29,15 @@ macro_rules! internal_id {
             /// Converts a key that the application or the database generated into an internal id.
             ///
             /// # Errors
-            /// [`KeyError::Invalid`](crate::KeyError::Invalid) if the resource's form has no room for the key: in
-            /// the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
+            /// [`KeyError::Invalid`](crate::KeyError::Invalid) if the resource's form has no room for the
+            /// key. In the uuid form, this is an integer outside of 0 to 2^60 - 1, or a time after the year
+            /// 4199.
             pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::error::KeyError> {
                 $crate::resource::InternalId::from_repr($crate::key::Key::into_repr(key))
             }
 
-            /// Returns the raw key. It reveals what external ids hide: order, count, time. Keep it inside the
-            /// application.
+            /// Returns the raw key. It reveals the order, count and time that external ids hide. Keep it
+            /// inside the application.
             #[must_use]
             pub fn expose_key(self) -> T::Key {
                 <T::Key as $crate::key::Key>::from_checked(self.0)
@@ -65,8 +68,8 @@ macro_rules! internal_id {
                 Self($crate::__private::random_uuid(), ::core::marker::PhantomData)
             }
 
-            /// Generates a UUIDv7 for a resource whose UUIDs are of several versions. It is greater than every earlier
-            /// UUIDv7 of this process.
+            /// Generates a UUIDv7 for a resource with UUIDs of several versions. It is greater than every
+            /// earlier UUIDv7 of this process.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -79,8 +82,8 @@ macro_rules! internal_id {
                 Self($crate::key::Key::into_repr(key), ::core::marker::PhantomData)
             }
 
-            /// Returns when the key was generated, with the key's own precision: a millisecond. External ids hide
-            /// the time; keep it inside the application.
+            /// Returns when the key was generated, with the key's own precision (a millisecond). External ids
+            /// hide the time. Keep it inside the application.
             #[must_use]
             pub fn expose_time(self) -> ::std::time::SystemTime
             where
@@ -118,7 +121,6 @@ macro_rules! internal_id {
             }
         }
 
-        /// Seals the id.
         impl<T: $crate::resource::SealedResource>
             $crate::__private::IntoView<$crate::__private::External<T>> for $name<T>
         {
@@ -139,7 +141,7 @@ macro_rules! internal_id {
             }
         }
 
-        /// Internal ids are ordered as the database orders their keys.
+        /// Orders internal ids as the database orders their keys.
         impl<T: $crate::resource::OpaqueId> ::core::cmp::Ord for $name<T> {
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 self.0.cmp(&other.0)
@@ -154,7 +156,7 @@ macro_rules! internal_id {
             }
         }
 
-        /// Never applies: with this impl, the compiler's error says to seal the id.
+        /// Never applies. With this impl, the compiler's error says to seal the id.
         impl<T: $crate::resource::OpaqueId> ::core::fmt::Display for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
@@ -172,7 +174,7 @@ macro_rules! internal_id {
     };
 }
 
-/// Compares and copies a type by its first field, whatever its parameter implements.
+/// Compares and copies a type by its first field, independently of its parameter.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! value_traits {
@@ -201,12 +203,12 @@ macro_rules! value_traits {
     };
 }
 
-/// Forbids the conversions into raw keys, and says what to do instead.
+/// Forbids the conversions into raw keys. The compiler's error states the alternative.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! from_internal_id {
     ($name:ident: $($raw:ty),*) => {$(
-        /// Never applies: the compiler's error says how an internal id becomes a raw key.
+        /// Never applies. The compiler's error states how an internal id becomes a raw key.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $raw
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayBeRaw,
@@ -218,14 +220,15 @@ macro_rules! from_internal_id {
     )*};
 }
 
-/// Converts into an `Internal<T>`, where that is possible, and says what to do where it is not.
+/// Writes a conversion into an `Internal<T>`. Where it is impossible, the compiler's error states the
+/// alternative.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! into_internal_id {
     ($name:ident: $([$($param:ident)?] $from:ty),*) => {$(
-        /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`, and in an adapter to the core's internal id
-        /// and to newtypes. Otherwise the compiler's error says how a raw key becomes an
-        /// internal id.
+        /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`, and in an adapter to
+        /// the core's internal id and to newtypes. Otherwise the compiler's error states how a raw key
+        /// becomes an internal id.
         impl<T: $crate::resource::OpaqueId, $($param)?> ::core::convert::From<$from> for $name<T>
         where
             $crate::__private::RawKeyOf<T, T::Key>:
@@ -239,7 +242,7 @@ macro_rules! into_internal_id {
     )*};
 }
 
-/// Writes an adapter's `Internal<T>`, which converts to and from the core's.
+/// Writes an adapter's `Internal<T>` and its conversions from and to the core's.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! adapter_internal_id {
@@ -248,7 +251,7 @@ macro_rules! adapter_internal_id {
 
         $crate::__private::into_internal_id!($name: [N] N);
 
-        /// For crates without an ORM, which use the core's own type.
+        /// Converts into the core's own type, for crates without an ORM.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::__private::Internal<T> {
             fn from(id: $name<T>) -> Self {
                 $crate::resource::InternalId::from_checked(id.0)
@@ -258,14 +261,14 @@ macro_rules! adapter_internal_id {
 }
 
 internal_id! {
-    /// An internal id of a resource: the stored key, which cannot leave the application by accident. For
-    /// crates without an ORM; an adapter's own type goes to the database, and the two convert with `From`.
+    /// An internal id of a resource: the stored key, which cannot leave the application by accident. It is
+    /// for crates without an ORM. An adapter's own type goes to the database, and the two convert with
+    /// `From`.
     ///
-    /// It is as large as its key and ordered as the database orders it. It implements neither `Serialize`,
-    /// `Deserialize` nor `Display`, and converts from and to a raw key only by
-    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
-    /// of those three traits that are listed below never apply: with them, the compiler's error says what
-    /// to do instead.
+    /// It is as large as its key and has the database's order. It implements neither `Serialize`,
+    /// `Deserialize` nor `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key)
+    /// and [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits below
+    /// never apply: with them, the compiler's error states the alternative.
     ///
     /// ```
     /// use opaque_id_core::{Internal, OpaqueId};
@@ -285,7 +288,6 @@ internal_id! {
 
 into_internal_id!(Internal: [] crate::key::Uuid, [] i64, [] i32, [] u32, [] Vec<u8>);
 
-/// For adapters.
 impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
     type Repr = ReprOf<T>;
 
@@ -300,7 +302,7 @@ impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
 #[macro_export]
 macro_rules! internal_id_serde {
     ($name:ident) => {
-        /// Never applies: with this impl, the compiler's error says to seal the id.
+        /// Never applies. With this impl, the compiler's error says to seal the id.
         impl<T: $crate::resource::OpaqueId> $crate::__private::serde_core::Serialize for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
@@ -313,7 +315,7 @@ macro_rules! internal_id_serde {
             }
         }
 
-        /// Never applies: with this impl, the compiler's error says to open an external id.
+        /// Never applies. With this impl, the compiler's error says to open an external id.
         impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de>
             for $name<T>
         where
@@ -328,7 +330,7 @@ macro_rules! internal_id_serde {
     };
 }
 
-/// Without the feature `serde` there is nothing to forbid.
+/// Does nothing without the feature `serde`.
 #[cfg(not(feature = "serde"))]
 #[doc(hidden)]
 #[macro_export]
@@ -336,13 +338,13 @@ macro_rules! internal_id_serde {
     ($name:ident) => {};
 }
 
-/// Implements the trait of fuzzers for an `Internal<T>`.
+/// Implements `Arbitrary` of the crate `arbitrary` for an `Internal<T>`.
 #[cfg(feature = "arbitrary1")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id_arbitrary {
     ($name:ident) => {
-        /// Any key that the resource can have.
+        /// Generates any key that the resource can have.
         impl<'a, T: $crate::resource::OpaqueId> $crate::__private::arbitrary1::Arbitrary<'a>
             for $name<T>
         {
@@ -359,7 +361,7 @@ macro_rules! internal_id_arbitrary {
     };
 }
 
-/// Without the feature `arbitrary1` an `Internal<T>` does not implement the trait.
+/// Does nothing without the feature `arbitrary1`.
 #[cfg(not(feature = "arbitrary1"))]
 #[doc(hidden)]
 #[macro_export]
@@ -367,13 +369,13 @@ macro_rules! internal_id_arbitrary {
     ($name:ident) => {};
 }
 
-/// Implements the trait of property tests for an `Internal<T>`.
+/// Implements `Arbitrary` of the crate `proptest` for an `Internal<T>`.
 #[cfg(feature = "proptest1")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id_proptest {
     ($name:ident) => {
-        /// Any key that the resource can have. A failing case shrinks toward the smallest key.
+        /// Generates any key that the resource can have. A failing case shrinks toward the smallest key.
         impl<T: $crate::resource::OpaqueId> $crate::__private::proptest1::arbitrary::Arbitrary
             for $name<T>
         {
@@ -393,7 +395,7 @@ macro_rules! internal_id_proptest {
     };
 }
 
-/// Without the feature `proptest1` an `Internal<T>` does not implement the trait.
+/// Does nothing without the feature `proptest1`.
 #[cfg(not(feature = "proptest1"))]
 #[doc(hidden)]
 #[macro_export]

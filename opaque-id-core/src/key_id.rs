@@ -5,7 +5,6 @@ use core::fmt;
 pub struct KeyId(u8);
 
 impl KeyId {
-    /// All four.
     pub(crate) const ALL: [Self; 4] = [Self(0), Self(1), Self(2), Self(3)];
 
     /// Creates a key id. Returns `None` unless the number is 0, 1, 2 or 3.
@@ -14,7 +13,6 @@ impl KeyId {
         if key_id <= 3 { Some(Self(key_id)) } else { None }
     }
 
-    /// Returns the key id of the low two bits.
     #[inline]
     pub(crate) const fn truncated(key_id: u8) -> Self {
         Self(key_id & 3)

@@ -1,9 +1,10 @@
 #![doc = include_str!("../README.md")]
-// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
+// order.
 #![doc(html_root_url = "https://docs.rs/opaque-id-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// So that the derive's `::opaque_id_core` also resolves in this crate's own tests.
+// The derive's `::opaque_id_core` must also resolve in this crate's own tests.
 extern crate self as opaque_id_core;
 
 mod any_id;
@@ -55,8 +56,8 @@ pub mod manual {}
 
 /// The repository's guides and specifications. The one to moving a live API is in
 /// [opaque-id-axum](https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/).
-// Links to the documents in `docs`, as nothing else in a package's folder is published. What comes before a document
-// are its links to others, which go before its own.
+// The modules link to the documents in `docs` because nothing else in a package's folder is published. The
+// text before a document defines its links to other documents, because it takes precedence.
 #[cfg(doc)]
 pub mod guide {
     #[doc = "[by form]: crate::manual#which-form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
@@ -77,8 +78,7 @@ pub mod guide {
     #[doc = include_str!("guide/security.md")]
     pub mod security {}
 
-    /// A `clippy.toml` that reports calls which [`security`] lists.
-    ///
+    /// A `clippy.toml` that reports the calls that [`security`] lists.
     #[doc = concat!("```toml\n", include_str!("guide/clippy.toml"), "```")]
     pub mod clippy {}
 
@@ -105,7 +105,7 @@ pub mod guide {
 #[doc(hidden)]
 pub mod __private;
 
-/// A driver's traits for a newtype. Without a driver there are none.
+/// Writes a driver's traits for a newtype. This crate has no driver, so it writes none.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype {

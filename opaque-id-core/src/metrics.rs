@@ -1,11 +1,9 @@
-//! Counters, through the facade of the crate `metrics`. Without the feature `metrics`, nothing.
+//! Counters through the facade of the crate `metrics`. They do nothing without the feature `metrics`.
 
-/// Counts a refused id or cursor.
 pub(crate) fn refused(resource: &'static str, reason: &'static str) {
     increment("opaque_id_refused_total", [("resource", resource), ("reason", reason)]);
 }
 
-/// Counts an accepted old id.
 pub(crate) fn accepted_old(resource: &'static str, form: &'static str) {
     increment("opaque_id_old_ids_total", [("resource", resource), ("form", form)]);
 }

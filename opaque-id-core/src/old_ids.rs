@@ -1,4 +1,4 @@
-//! Old ids: what an API showed before it showed external ids, accepted until a date.
+//! Old ids of an API, accepted until a date.
 
 use core::fmt;
 use core::ops::Range;
@@ -18,18 +18,19 @@ use crate::metrics;
 use crate::range::IdRange;
 use crate::resource::{InternalId, ReprOf, SealedResource};
 
-/// Opens the external ids of a resource and, until a date, the old ids that the API showed before: UUIDs, integers,
-/// ULIDs, TypeIDs, or texts of any other form.
+/// Opens the external ids of a resource and, until a date, the old ids that the API showed before: UUIDs,
+/// integers, ULIDs, TypeIDs, or texts of any other form.
 ///
 /// It accepts an old id only
-/// - in the spellings that APIs usually accept: UUIDs as [`Uuid::parse_str`], integers as [`i64`'s `FromStr`](i64#impl-FromStr-for-i64), ULIDs in
-///   either case. TypeIDs, and texts of other [forms](OldIdsBuilder::form), have one spelling;
-/// - before the date; afterwards old ids are refused;
-/// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so without this bound
-///   anyone could ask for all numbers, and learn the new ids of all rows, of future ones as well. Anyone can
-///   find out the bound, so it must not say how many rows there were.
+/// - in a usual spelling: UUIDs as [`Uuid::parse_str`], integers as [`i64`'s
+///   `FromStr`](i64#impl-FromStr-for-i64), ULIDs in either case. TypeIDs and texts of other
+///   [forms](OldIdsBuilder::form) have one spelling;
+/// - before the date. Afterwards old ids are refused;
+/// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so
+///   without this bound any client could ask for all numbers and learn the new ids of all rows, including
+///   future ones. Any client can find out the bound, so it must not reveal the number of rows.
 ///
-/// Answer with new ids always. [`counts`](Self::counts) says which old ids are still used. With axum,
+/// Always answer with new ids. [`counts`](Self::counts) shows which old ids are still in use. With axum,
 /// `opaque_id_axum::OldIdsLayer` does all of it for every id that an extractor opens.
 ///
 /// ```
@@ -66,7 +67,7 @@ pub struct OldIds<T: SealedResource> {
     new: AtomicU64,
 }
 
-/// A builder for an [`OldIds`], from [`OldIds::builder`].
+/// A builder for an [`OldIds`]. [`OldIds::builder`] returns it.
 #[must_use = "a builder does nothing until `build`"]
 pub struct OldIdsBuilder<T: SealedResource> {
     old_ids: OldIds<T>,
@@ -83,21 +84,21 @@ pub struct OpenedId<I> {
     pub old_form: Option<&'static str>,
 }
 
-/// How many ids of one form an [`OldIds`] was given.
+/// The counts of one form of ids in an [`OldIds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
     /// The name of the old form, or `None` for new ids.
     pub old_form: Option<&'static str>,
-    /// Those that it accepted.
+    /// The number of accepted ids.
     pub accepted: u64,
-    /// Old ids that it refused because of the date.
+    /// The number of old ids that were refused because of the date.
     pub ended: u64,
-    /// Old ids that it refused because the API never showed their keys.
+    /// The number of old ids that were refused because the API never showed their keys.
     pub not_shown: u64,
 }
 
-/// From 1970 to 9999, the last year of HTTP's dates.
+/// The seconds from 1970 to 9999, the last year of HTTP's dates.
 const YEAR_9999: Duration = Duration::from_secs(253_370_764_800);
 
 type Read<R> = Box<dyn Fn(&str, &Keyring) -> Option<R> + Send + Sync>;
@@ -106,7 +107,7 @@ type Write<R> = Box<dyn Fn(R) -> String + Send + Sync>;
 struct OldForm<R> {
     name: &'static str,
     read: Read<R>,
-    /// `None` if a tag shows that a text is an old id, and so no new one.
+    /// `None` if a tag shows that a text is an old id and not a new one.
     write: Option<Write<R>>,
     accepted: AtomicU64,
     ended: AtomicU64,
@@ -114,24 +115,25 @@ struct OldForm<R> {
 }
 
 impl<T: SealedResource> OldIds<T> {
-    /// Returns a builder for old ids whose keys are in the range `shown`. They are deprecated since the start
-    /// of the period, and refused from its end on.
+    /// Returns a builder for old ids with keys in the range `shown`. They are deprecated from the start of
+    /// the period and refused from its end on.
     ///
-    /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
-    /// creation, or [`created_in`](IdRange::created_in) up to a time. Keys that nobody can enumerate, such as UUIDv4,
-    /// need no bound: `IdRange::all()`.
+    /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order
+    /// of their creation, or [`created_in`](IdRange::created_in) up to a time. Keys that cannot be
+    /// enumerated, such as UUIDv4, need no bound: `IdRange::all()`.
     ///
-    /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and so is the sequence of a structured key:
-    /// a list that is filtered by an old id answers differently beyond the bound, which would otherwise be how many rows there
-    /// were. Later rows up to the bound have old ids, too. [`exact_bound`](OldIdsBuilder::exact_bound) turns this off. A
-    /// time is not rounded: choose a round one.
+    /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and so is the sequence of
+    /// a structured key. A list that is filtered by an old id answers differently beyond the bound, so an
+    /// exact bound would reveal the number of rows. Later rows up to the bound have old ids too.
+    /// [`exact_bound`](OldIdsBuilder::exact_bound) turns the rounding off. A time is not rounded: choose a
+    /// round one.
     pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> OldIdsBuilder<T> {
         let old_ids =
             Self { shown, period, documentation: None, forms: Vec::new(), new: AtomicU64::new(0) };
         OldIdsBuilder { old_ids, is_bound_exact: false }
     }
 
-    /// Opens a new id, or reads an old one.
+    /// Opens a new id or reads an old one.
     ///
     /// # Errors
     /// [`IdError`]. Answer a client "not found" in all cases.
@@ -139,10 +141,10 @@ impl<T: SealedResource> OldIds<T> {
         self.open_at(SystemTime::now(), text, keyring)
     }
 
-    /// Does what [`open`](Self::open) does, at another time.
+    /// Does the same as [`open`](Self::open) at another time.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_at(
         &self,
         now: SystemTime,
@@ -166,7 +168,8 @@ impl<T: SealedResource> OldIds<T> {
                         }
                         return opened.map_err(|error| error.counted(T::PREFIX));
                     }
-                    // As the keyring has got this secret since `build`, or as `build` compares some keys only.
+                    // The keyring has got this secret since `build`, or `build` missed the overlap because it
+                    // compares only some keys.
                     Some(_) => {
                         let resource = T::PREFIX;
                         return Err(IdError::Ambiguous { resource }.counted(resource));
@@ -178,7 +181,7 @@ impl<T: SealedResource> OldIds<T> {
         self.open_old(now, text, keyring, refused).map_err(|error| error.counted(T::PREFIX))
     }
 
-    /// Returns the old forms that the text has, and what they read.
+    /// Returns each old form that parses the text, with the resulting id.
     fn read<'a>(
         &'a self,
         text: &'a str,
@@ -189,7 +192,7 @@ impl<T: SealedResource> OldIds<T> {
         self.forms.iter().filter_map(move |form| Some((form, read(form)?)))
     }
 
-    /// Reads an old id, or returns the error why the text is no new one.
+    /// Reads an old id, or returns the reason why the text is not a new one.
     fn open_old(
         &self,
         now: SystemTime,
@@ -219,7 +222,7 @@ impl<T: SealedResource> OldIds<T> {
         Ok(OpenedId { id, old_form: Some(old_form) })
     }
 
-    /// Returns how many ids it was given of each form since it was built: new ids first, then the old forms.
+    /// Returns the counts of ids of each form since it was built: new ids first, then the old forms.
     pub fn counts(&self) -> impl Iterator<Item = Counts> + '_ {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let new = Counts { old_form: None, accepted: get(&self.new), ended: 0, not_shown: 0 };
@@ -232,14 +235,14 @@ impl<T: SealedResource> OldIds<T> {
         core::iter::once(new).chain(old)
     }
 
-    /// Returns since when old ids are deprecated, for the header `Deprecation` (RFC 9745), and when they end, for the header
-    /// `Sunset` (RFC 8594).
+    /// Returns the start of the deprecation, for the header `Deprecation` (RFC 9745), and the end of old ids,
+    /// for the header `Sunset` (RFC 8594).
     #[must_use]
     pub fn period(&self) -> Range<SystemTime> {
         self.period.clone()
     }
 
-    /// Returns the address of the page that explains the move to clients: for the header `Link`.
+    /// Returns the address of the page that explains the change to clients, for the header `Link`.
     #[must_use]
     pub fn documentation(&self) -> Option<&str> {
         self.documentation.as_deref()
@@ -247,13 +250,13 @@ impl<T: SealedResource> OldIds<T> {
 }
 
 impl<T: SealedResource> OldIdsBuilder<T> {
-    /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text is accepted
-    /// only if `write` returns it again, so `read` may be lenient.
+    /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text is
+    /// accepted only if `write` returns it again, so `read` may be lenient.
     ///
-    /// The key is what the database stores: a `Uuid`, or an integer of the resource's width. Texts must not look like new
-    /// ids; [`build`](Self::build) checks this by some keys only, and a text that is both is refused.
+    /// The key is the stored value: a `Uuid`, or an integer of the resource's width. Texts must not look like
+    /// new ids. [`build`](Self::build) checks this with some keys only, and an ambiguous text is refused.
     ///
-    /// [Sqids](https://docs.rs/sqids), and alike hashids by [harsh](https://docs.rs/harsh):
+    /// [Sqids](https://docs.rs/sqids), and likewise hashids by [harsh](https://docs.rs/harsh):
     ///
     /// ```
     /// use opaque_id_core::old_ids::OldIdsBuilder;
@@ -304,23 +307,24 @@ impl<T: SealedResource> OldIdsBuilder<T> {
         self
     }
 
-    /// Names the page that explains the move to clients, by its address (a URI of RFC 3986).
+    /// Sets the address (a URI of RFC 3986) of the page that explains the change to clients.
     pub fn documentation(mut self, address: impl Into<String>) -> Self {
         self.old_ids.documentation = Some(address.into());
         self
     }
 
-    /// Accepts no old id beyond the range, instead of rounding it up. Anyone can find out where it ends.
+    /// Keeps the end of the range instead of rounding it up. Any client can find it out.
     pub fn exact_bound(mut self) -> Self {
         self.is_bound_exact = true;
         self
     }
 
-    /// Builds the `OldIds`.
+    /// Builds the [`OldIds`].
     ///
     /// # Errors
-    /// [`KeyringError::AmbiguousOldIds`] if old ids cannot be distinguished from the new ids of this keyring, and
-    /// [`KeyringError::OldIds`] if there is nothing to accept, or if headers have no room for the period or the address.
+    /// [`KeyringError::AmbiguousOldIds`] if old ids cannot be distinguished from the new ids of this keyring,
+    /// and [`KeyringError::OldIds`] if there is nothing to accept, or if the period or the address does not
+    /// fit into headers.
     pub fn build(self, keyring: &Keyring) -> Result<OldIds<T>, KeyringError> {
         let mut old_ids = self.old_ids;
         let resource = T::PREFIX;
@@ -351,7 +355,7 @@ impl<T: SealedResource> OldIdsBuilder<T> {
             let texts =
                 form.write.iter().flat_map(|write| [first, last, T::Key::EXAMPLE].map(write));
             for text in texts {
-                // Not by `FromStr`, which counts what it refuses.
+                // `FromStr` would count refusals.
                 let Ok(id) = T::Form::parse(T::PREFIX, &text) else {
                     continue;
                 };
@@ -384,8 +388,9 @@ impl<T: SealedResource<Key: Key<Repr = Uuid>>> OldIdsBuilder<T> {
 
     /// Accepts TypeIDs with this prefix.
     ///
-    /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Give the sealing secret
-    /// the key id 1, and use no secret with key id 0 until old ids have ended; or use the tagged form.
+    /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Give the
+    /// sealing secret the key id 1, and use no secret with key id 0 until old ids have ended. Alternatively,
+    /// use the tagged form.
     pub fn type_ids(self, prefix: &'static str) -> Self {
         let read = move |text: &str| Mapped::parse(prefix, text).ok();
         let write = move |uuid| Mapped::write(prefix, uuid, &mut TextBuffer::new()).to_owned();
@@ -410,12 +415,12 @@ impl<T: SealedResource<Form = Short>> OldIdsBuilder<T>
 where
     ReprOf<T>: Into<i64>,
 {
-    /// Accepts ids of the text form, for a resource that has moved to the short one. They open with the keyring's secrets, also
-    /// those of integers that have shorter ids.
+    /// Accepts ids of the text form for a resource that has moved to the short form. They open with the
+    /// keyring's secrets, including ids of integers that have shorter ids.
     pub fn text_form(self) -> Self {
         let read = |text: &str, keyring: &Keyring| {
             let key = keyring.read::<T, Text>(Text::parse(T::PREFIX, text).ok()?)?;
-            // Of any other, this is the new id.
+            // For any other integer, this text is the new id.
             has_short_id(key).then_some(key)
         };
         self.add(Text::NAME, Box::new(read), None)

@@ -1,4 +1,4 @@
-//! Pages of a list: what to query for one, and what to answer.
+//! Pages of a list: their queries and answers.
 
 #[cfg(feature = "tokens")]
 mod listing;
@@ -8,11 +8,12 @@ pub use self::listing::Listing;
 use crate::range::{IdRange, Position};
 use crate::resource::InternalId;
 
-/// A request for one page of a list: where it starts, the order and the limit of its query.
+/// A request for one page of a list: its start, and the order and limit of its query.
 ///
-/// For a list that is ordered by its primary key, `P` is a [`Position`]. Query `WHERE id BETWEEN first AND last ORDER BY id …
-/// LIMIT …` by [`range`](Self::range), [`is_descending`](Self::is_descending) and [`fetch`](Self::fetch), and pass all rows to
-/// [`finish`](Self::finish). A [`Listing`] is ordered by other columns first.
+/// For a list that is ordered by its primary key, `P` is a [`Position`]. Query `WHERE id BETWEEN first AND
+/// last ORDER BY id … LIMIT …` by [`range`](Self::range), [`is_descending`](Self::is_descending) and
+/// [`fetch`](Self::fetch), and pass all rows to [`finish`](Self::finish). A [`Listing`] is ordered by other
+/// columns first.
 ///
 /// ```
 /// use opaque_id_core::page::{PageRequest, Start};
@@ -55,16 +56,16 @@ pub struct PageRequest<P> {
     start: Start<P>,
 }
 
-/// Where a page starts in its list.
+/// The start of a page in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start<P> {
-    /// With the list's first row.
+    /// The list's first row.
     First,
-    /// After a position, in the list's order: the next page.
+    /// The row after a position in the list's order: the next page.
     After(P),
-    /// So that it ends before a position, in the list's order: the previous page.
+    /// The start of the page that ends before a position in the list's order: the previous page.
     EndBefore(P),
-    /// So that it ends with the list's last row: the last page.
+    /// The start of the page that ends with the list's last row.
     Last,
 }
 
@@ -80,10 +81,10 @@ impl<P> Start<P> {
         }
     }
 
-    /// Converts the position, such as by opening what a client sent.
+    /// Converts the position, such as by opening a client's cursor.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// The errors of `open`.
     pub fn try_map<Q, E>(self, open: impl FnOnce(P) -> Result<Q, E>) -> Result<Start<Q>, E> {
         Ok(match self {
             Self::First => Start::First,
@@ -95,28 +96,30 @@ impl<P> Start<P> {
 }
 
 impl<P> PageRequest<P> {
-    /// Requests a page of at most `limit` rows of a list that ascends: from the oldest row on, if keys begin with a time. A limit of
-    /// 0 is 1.
+    /// Requests a page of at most `limit` rows of an ascending list. If keys begin with a time, the oldest
+    /// row is first. A limit of 0 is 1.
     #[must_use]
     pub fn ascending(limit: u16, start: Start<P>) -> Self {
         Self { limit: limit.max(1), list_descends: false, start }
     }
 
-    /// Requests a page of at most `limit` rows of a list that descends, all its columns and the id. A limit of 0 is 1.
+    /// Requests a page of at most `limit` rows of a list that descends in all its columns and the id. A limit
+    /// of 0 is 1.
     #[must_use]
     pub fn descending(limit: u16, start: Start<P>) -> Self {
         Self { limit: limit.max(1), list_descends: true, start }
     }
 
-    /// Returns whether the query must be ordered descending. For a previous and for the last page this is the reverse of the
-    /// list's order; [`finish`](Self::finish) returns the rows in the list's order.
+    /// Returns whether the query must be ordered descending. For a previous and for the last page this is the
+    /// reverse of the list's order; [`finish`](Self::finish) returns the rows in the list's order.
     #[must_use]
     pub fn is_descending(&self) -> bool {
         self.list_descends != matches!(self.start, Start::EndBefore(_) | Start::Last)
     }
 
-    /// Returns the position after which the query starts, in the query's order: its rows are greater, or less if it
-    /// [is descending](Self::is_descending). Returns `None` for the first and the last page, whose queries have no such condition.
+    /// Returns the position after which the query starts, in the query's order: its rows are greater, or less
+    /// if it [is descending](Self::is_descending). Returns `None` for the first and the last page, because
+    /// their queries have no such condition.
     #[must_use]
     pub fn position(&self) -> Option<&P> {
         match &self.start {
@@ -125,14 +128,15 @@ impl<P> PageRequest<P> {
         }
     }
 
-    /// Returns the `LIMIT` of the query: one row more than the page has, which shows that there is another page.
+    /// Returns the `LIMIT` of the query. It is one more than the page's limit, because the extra row shows
+    /// that there is another page.
     #[must_use]
     pub fn fetch(&self) -> u32 {
         u32::from(self.limit) + 1
     }
 
-    /// Converts the rows of the query into the page. `seal` returns what a client sends for the page after a row, or before it:
-    /// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) or [`Listing::seal`].
+    /// Converts the rows of the query into the page. `seal` returns the cursor or position of a row for the
+    /// next or previous page: [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) or [`Listing::seal`].
     #[must_use]
     pub fn finish<R, C>(&self, mut rows: Vec<R>, seal: impl Fn(&R) -> C) -> Page<R, C> {
         let has_more = rows.len() > usize::from(self.limit);
@@ -159,7 +163,7 @@ impl<P> PageRequest<P> {
 }
 
 impl<I: InternalId> PageRequest<Position<I>> {
-    /// Returns the range of the rows, for `BETWEEN`. Its methods narrow it, such as to a period.
+    /// Returns the range of the rows for `BETWEEN`. Its methods narrow it, such as to a period.
     #[must_use]
     pub fn range(&self) -> IdRange<I> {
         match (self.position(), self.is_descending()) {
@@ -172,18 +176,19 @@ impl<I: InternalId> PageRequest<Position<I>> {
 
 /// A page of a list: its rows in the list's order, and the cursors or positions of its neighbors.
 ///
-/// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize`, as rows are models: put its fields into
-/// the API's own type.
+/// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize` because rows are models: put
+/// its fields into the API's own type.
 #[derive(Debug)]
 pub struct Page<R, C> {
-    /// The rows, at most as many as the limit.
+    /// The rows, no more than the limit.
     pub rows: Vec<R>,
-    /// Whether the list continues in the direction of the request: beyond the last row, or before the first row of a
-    /// page that ends before a position and of the last page.
+    /// Whether the list continues in the direction of the request. This is beyond the last row, or before the
+    /// first row for a page that ends before a position and for the last page.
     pub has_more: bool,
-    /// What the client sends for the page after the last row, if the list continues there.
+    /// The cursor or position for the page after the last row, if the list continues there.
     pub next: Option<C>,
-    /// What the client sends for the page before the first row, unless this page is known to be the list's first.
+    /// The cursor or position for the page before the first row, unless this page is known to be the list's
+    /// first.
     pub previous: Option<C>,
 }
 
@@ -191,7 +196,7 @@ impl<R, C, E> Page<R, Result<C, E>> {
     /// Returns the page, or the error of a [`Listing::seal`], as [`Option::transpose`] does.
     ///
     /// # Errors
-    /// That of the next or the previous page.
+    /// The error of the next or the previous page.
     pub fn transpose(self) -> Result<Page<R, C>, E> {
         let Self { rows, has_more, next, previous } = self;
         Ok(Page { rows, has_more, next: next.transpose()?, previous: previous.transpose()? })

@@ -1,7 +1,8 @@
-//! Containers with ids in some of their parts, such as a map from names to ids, and the same types in the others.
+//! Containers with ids in some of their parts, such as a map from names to ids.
 //!
-//! Which parts differ follows from the types of both sides. On stable Rust, impls for the different cases would overlap. So each has a marker
-//! of its own as its last parameter, which the compiler infers because only one case fits.
+//! The types of both sides determine which parts differ. On stable Rust, impls for the different cases would
+//! overlap. So each has its own marker as its last parameter. The compiler infers it because only one case
+//! fits.
 
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
@@ -11,11 +12,11 @@ use crate::keyring::Keyring;
 use crate::request::{IntoModel, RequestError};
 use crate::view::IntoView;
 
-/// From a model to its view. Never fails.
+/// The direction from a model to its view. It never fails.
 #[derive(Debug)]
 pub struct Views;
 
-/// From a request to its model.
+/// The direction from a request to its model.
 #[derive(Debug)]
 pub struct Requests;
 
@@ -28,25 +29,25 @@ macro_rules! markers {
 }
 
 markers! {
-    /// By [`IntoView`] or [`IntoModel`].
+    /// The marker of a conversion by [`IntoView`] or [`IntoModel`].
     Whole<>;
-    /// By [`Parts`].
+    /// The marker of a conversion by [`Parts`].
     InParts<H>;
-    /// A part that is the same.
+    /// The marker of a part that stays the same.
     Same<>;
-    /// A part that changes.
+    /// The marker of a part that changes.
     Becomes<H>;
-    /// The values of a map.
+    /// The marker of a map with values that change.
     Values<H>;
-    /// The keys and the values of a map.
+    /// The marker of a map with keys and values that change.
     Entries<G, H>;
-    /// All items of a container.
+    /// The marker of a container with items that change.
     Each<H>;
 }
 
-/// A type that changes into another one in the direction `D`, in the way `H`.
+/// A type that changes into `V` in the direction `D`. `H` is the marker.
 pub trait Changed<D, V, H>: Sized {
-    /// Changes it.
+    /// Converts the value.
     ///
     /// # Errors
     /// [`RequestError`] of a request.
@@ -73,14 +74,14 @@ impl<D, M: Parts<D, V, H>, V, H> Changed<D, V, InParts<H>> for M {
 
 /// A container that changes in some of its parts, or in each item in some of its parts.
 pub trait Parts<D, V, H>: Sized {
-    /// Changes these parts.
+    /// Converts these parts.
     ///
     /// # Errors
     /// [`RequestError`] of a request.
     fn change_parts(self, keyring: &Keyring) -> Result<V, RequestError>;
 }
 
-/// A tuple by its elements, with `-> V H` for each that changes.
+/// Writes the impl of a tuple, with `-> V H` for each element that changes.
 macro_rules! tuples {
     (@to $M:ident) => { $M };
     (@to $M:ident $V:ident) => { $V };
@@ -119,7 +120,8 @@ tuples! {
     (0 A -> X F, 1 B -> Y G, 2 C -> Z H)
 }
 
-/// A map whose values change, or whose keys and values do: by `IntoView` and `IntoModel`, the keys alone change.
+/// Writes the impls of a map with changing values, or changing keys and values. `IntoView` and `IntoModel`
+/// convert maps in which only the keys change.
 macro_rules! maps {
     ($($map:ident[$($S:ident: $hasher:path)?]: $($key:path),+;)*) => {$(
         impl<D, K, V, W, H, $($S)?> Parts<D, $map<K, W, $($S)?>, Values<H>> for $map<K, V, $($S)?>

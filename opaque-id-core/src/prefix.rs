@@ -1,11 +1,9 @@
-//! The prefixes of text ids: TypeID's rule, and that no text is one of two resources.
+//! The prefixes of text ids: TypeID's rule, and the check that no text belongs to two resources.
 
 use std::collections::BTreeMap;
 
-/// The longest prefix, in bytes.
 pub(crate) const MAX_PREFIX_LEN: usize = 63;
 
-/// The rule, for messages.
 macro_rules! prefix_rule {
     () => {
         "1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _"
@@ -30,20 +28,19 @@ pub const fn is_prefix(prefix: &str) -> bool {
     bytes[0].is_ascii_lowercase() && bytes[bytes.len() - 1] != b'_'
 }
 
-/// The word after the prefix of a cursor.
 pub(crate) const CURSOR: &str = "cursor";
 
-/// Returns the text that a resource's cursors start with, without the underscore.
+/// Returns the start of a resource's cursors, without the underscore.
 pub(crate) fn cursor_prefix(prefix: &str) -> String {
     format!("{prefix}_{CURSOR}")
 }
 
-/// Returns the prefix of the resource whose cursors start with this text, if there is one.
+/// Returns the prefix of the resource with cursors that start with this text.
 pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
     prefix.strip_suffix("_cursor")
 }
 
-/// The resources of a program by their prefixes, each with what identifies it, and whether its ids are tagged.
+/// The resources of a program by their prefixes, with an identifier of each, and whether its ids are tagged.
 #[derive(Debug)]
 pub struct Prefixes<'p, R>(BTreeMap<&'p str, (R, bool)>);
 
@@ -56,12 +53,13 @@ impl<R> Default for Prefixes<'_, R> {
 impl<'p, R: Copy + PartialEq> Prefixes<'p, R> {
     /// Adds a resource. It may be added again.
     ///
-    /// A text id of 34 characters, as in the tagged form, has the looks of a cursor; the bodies of positions and grants are longer
-    /// than those of ids.
+    /// A text id of 34 characters (tagged form) looks like a cursor. The bodies of positions and grants are
+    /// longer than those of ids.
     ///
     /// # Errors
-    /// The prefix of the other resource of which a text may be, and that resource. Its prefix is the same, or ids of one look like
-    /// cursors of the other, whose prefix is the shorter one.
+    /// The other resource and its prefix, if a text could belong to both. Either their prefixes are the same,
+    /// or ids of one look like cursors of the other. In the second case the other resource has the shorter
+    /// prefix.
     pub fn claim(
         &mut self,
         prefix: &'p str,

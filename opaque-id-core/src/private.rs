@@ -1,41 +1,43 @@
 //! Traits that only this family of crates implements or names.
 //!
-//! `Internal<T>` also "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing satisfies. Types lose nothing by
-//! it, and the compiler says to seal the id, where it would otherwise propose a feature of serde.
+//! `Internal<T>` also "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing
+//! satisfies. The impls cost nothing, and the compiler then says to seal the id instead of proposing a
+//! feature of serde.
 
 use core::marker::PhantomData;
 
 use uuid::Uuid;
 
-/// A supertrait of `Key`, `Repr`, `Form` and `InternalId`, so that only this crate and its adapters implement them.
+/// The supertrait of `Key`, `Repr`, `Form` and `InternalId`. Only this crate and its adapters implement it.
 pub trait Private {}
 
-/// The bounds that `trusted` needs on a stored key.
+/// The bounds of a stored key for `trusted`.
 #[cfg(feature = "serde")]
 pub trait SerdeRepr: serde_core::Serialize + serde_core::de::DeserializeOwned {}
 #[cfg(feature = "serde")]
 impl<R: serde_core::Serialize + serde_core::de::DeserializeOwned> SerdeRepr for R {}
 
-/// Without the feature `serde` a stored key needs no more bounds.
+/// The bounds of a stored key for `trusted`. Without the feature `serde` there are none.
 #[cfg(not(feature = "serde"))]
 pub trait SerdeRepr {}
 #[cfg(not(feature = "serde"))]
 impl<R> SerdeRepr for R {}
 
-/// Stands for `Internal<T>` in bounds that never hold, so that rustc prints our message.
+/// A stand-in for `Internal<T>` in bounds that never hold, so that rustc prints our message.
 ///
 /// With `Internal<T>: MayLeave` it would print the foreign trait's message.
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
-/// Stands for `Internal<T>` in the bounds of conversions into it, for the same reason. `K` is the kind of key.
+/// A stand-in for `Internal<T>` in the bounds of conversions into it, for the same reason. `K` is the kind of
+/// key.
 #[derive(Debug)]
 pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
 
-/// Implemented for other types of internal ids of the resource, and where no check of a raw key can fail: for the UUIDs of a resource
-/// with `key = Uuid`.
+/// A conversion that cannot fail: from other types of internal ids of the resource, and from UUIDs for a
+/// resource with `key = Uuid`.
 ///
-/// `Raw` is the only parameter, so that an adapter knows that its own `Internal<T>` is none of them.
+/// `Raw` is the only parameter, so that an adapter's own `Internal<T>` cannot be one of these types.
 #[diagnostic::on_unimplemented(
     message = "a raw key does not become an internal id by itself",
     label = "this is a raw key, not an internal id",
@@ -43,9 +45,9 @@ pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
     note = "elsewhere, check the key: `Internal::from_key(key)?`"
 )]
 pub trait MayEnter<Raw> {
-    /// What is stored.
+    /// The stored type.
     type Repr;
-    /// Returns what is stored.
+    /// Returns the stored value.
     fn enter(raw: Raw) -> Self::Repr;
 }
 
@@ -57,7 +59,7 @@ impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
     }
 }
 
-/// Implemented by nothing.
+/// A bound that nothing satisfies.
 #[diagnostic::on_unimplemented(
     message = "internal ids must not leave the application: they cannot be serialized, deserialized or displayed",
     label = "this holds an internal id",
@@ -65,11 +67,11 @@ impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
     note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate"
 )]
 pub trait MayLeave {
-    /// Never called.
+    /// Is never called.
     fn never<R>() -> R;
 }
 
-/// Implemented by nothing.
+/// A bound that nothing satisfies.
 #[diagnostic::on_unimplemented(
     message = "an internal id does not become a raw key by itself",
     label = "this is an internal id, or becomes one by `sqlx.toml`",
@@ -77,6 +79,6 @@ pub trait MayLeave {
     note = "elsewhere, take the key: `id.expose_key()`"
 )]
 pub trait MayBeRaw {
-    /// Never called.
+    /// Is never called.
     fn never<R>() -> R;
 }

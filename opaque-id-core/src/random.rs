@@ -1,4 +1,4 @@
-//! Randomness: the operating system's, and a ChaCha generator per thread that is seeded from it, and again in a forked child.
+//! Randomness of the operating system, and of a ChaCha generator per thread that is seeded from it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,35 +9,20 @@ use uuid::Uuid;
 
 use crate::fork::Guard;
 
-/// A source of a generator's randomness: [`SystemRandom`], or one that a test controls.
+/// The source of a generator's randomness: [`SystemRandom`], or one that a test controls.
 ///
 /// Keys are only as unpredictable as this source.
-///
-/// ```
-/// use opaque_id_core::generator::{Random, SystemClock, Uuid7Generator, Uuid7Method};
-///
-/// struct Ones;
-///
-/// impl Random for Ones {
-///     fn fill(&self, bytes: &mut [u8]) {
-///         bytes.fill(0xff);
-///     }
-/// }
-///
-/// let generator = Uuid7Generator::with(Uuid7Method::default(), SystemClock, Ones);
-/// assert!(generator.generate().to_string().ends_with("-bfff-ffffffffffff"));
-/// ```
 pub trait Random {
     /// Fills the slice with random bytes.
     ///
     /// # Panics
-    /// [`SystemRandom`]: if the operating system's random number generator fails.
+    /// [`SystemRandom`] panics if the operating system's random number generator fails.
     fn fill(&self, bytes: &mut [u8]);
 
     /// Returns 64 random bits.
     ///
     /// # Panics
-    /// As [`fill`](Self::fill).
+    /// The same as [`fill`](Self::fill).
     #[inline]
     fn next_u64(&self) -> u64 {
         let mut bytes = [0; 8];
@@ -59,7 +44,8 @@ struct Local {
 impl Local {
     fn new() -> Self {
         Self {
-            // Before the seed: a fork between the two is one too many, not one too few.
+            // The guard comes before the seed, so that a fork between the two causes one seed too many
+            // instead of too few.
             guard: Guard::new(),
             rng: seeded(),
         }
@@ -81,6 +67,8 @@ fn seeded() -> ChaCha12Rng {
     ChaCha12Rng::from_seed(*seed)
 }
 
+/// Fills the slice by the operating system.
+///
 /// # Panics
 /// If the operating system's random number generator fails, or if there is none: on wasm32-unknown-unknown.
 pub(crate) fn fill_by_system(bytes: &mut [u8]) {
@@ -108,7 +96,7 @@ thread_local! {
 impl Random for SystemRandom {
     fn fill(&self, bytes: &mut [u8]) {
         let filled = LOCAL.try_with(|local| local.borrow_mut().rng().fill_bytes(bytes));
-        // The thread is ending, and has no generator any more.
+        // The thread is ending and no longer has a generator.
         filled.unwrap_or_else(|_| fill_by_system(bytes));
     }
 

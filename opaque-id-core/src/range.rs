@@ -1,7 +1,7 @@
 //! Ranges of internal ids, as the two bounds of a `BETWEEN`.
 //!
-//! An id without a tag opens to some key even if it is made up, and its place in a list reveals the rows around it. So a range accepts a
-//! `Position`, and a client's input becomes one only by a cursor or a tag.
+//! A made-up id without a tag opens to some key, and its place in a list reveals the rows around it. So a
+//! range accepts only a `Position`, and a client's input becomes one only by a cursor or a tag.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -12,19 +12,18 @@ use crate::resource::{AuthenticatedResource, InternalId, OpaqueId, ReprOf};
 
 type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 
-/// A position in a list of a resource's rows, just before or after an internal id, that a client cannot have
-/// made up.
+/// A position in a list of a resource's rows, just before or after an internal id. A client cannot make it
+/// up.
 ///
 /// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external id carries a tag
-/// ([`AuthenticatedResource`]), or from a row that the application has read.
-///
-/// If a resource's ids carry no tag, an id that a client sent is not a position by itself: this does not compile.
+/// ([`AuthenticatedResource`]), or from a row that the application has read. An id without a tag from a
+/// client does not convert into a position: this does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);
 
 impl<I: InternalId> Position<I> {
-    /// Returns the position of a row that exists: one that the application has read, or looked up for a client.
-    /// Nothing checks that it exists, so review every call of this function.
+    /// Returns the position of a row that the application has read, or looked up for a client. Nothing checks
+    /// that the row exists, so review every call of this function.
     #[must_use]
     pub fn of_row(id: I) -> Self {
         Self(id)
@@ -43,8 +42,8 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
     }
 }
 
-/// A range of a resource's internal ids, for `WHERE id BETWEEN first AND last`: for pages by key, and for the
-/// rows of a period.
+/// A range of a resource's internal ids for `WHERE id BETWEEN first AND last`. It is for pages by key and for
+/// the rows of a period.
 ///
 /// The statement is the same with and without a cursor, so it is prepared once. Every method narrows the
 /// range. In an empty range the first id is greater than the last, and `BETWEEN` finds nothing.
@@ -89,8 +88,8 @@ impl<I: InternalId> IdRange<I> {
         Self::between(first, last)
     }
 
-    /// Returns the part after a position, such as that of the previous page's last row. Without a position,
-    /// returns the whole range.
+    /// Returns the part after a position, such as the previous page's last row. Without a position, returns
+    /// the whole range.
     #[must_use]
     pub fn starting_after<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         let Some(Position(id)) = position.map(Into::into) else { return self };
@@ -98,8 +97,8 @@ impl<I: InternalId> IdRange<I> {
         next.map_or_else(Self::empty, |next| self.narrowed(next, *self.last.as_repr()))
     }
 
-    /// Returns the part before a position, such as that of the next page's first row. Without a position, returns
-    /// the whole range. To get the page before the position, order by id descending. In a list that always
+    /// Returns the part before a position, such as the next page's first row. Without a position, returns the
+    /// whole range. To get the page before the position, order by id descending. In a list that always
     /// descends, this method gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
@@ -108,14 +107,14 @@ impl<I: InternalId> IdRange<I> {
         previous.map_or_else(Self::empty, |last| self.narrowed(*self.first.as_repr(), last))
     }
 
-    /// Returns the part up to a position, with the row of the position.
+    /// Returns the part up to and including a position.
     #[must_use]
     pub fn up_to(self, position: impl Into<Position<I>>) -> Self {
         let Position(last) = position.into();
         self.narrowed(*self.first.as_repr(), *last.as_repr())
     }
 
-    /// Returns the part whose keys' [`time`](TimeKey::time) lies in a range.
+    /// Returns the part with keys whose [`time`](TimeKey::time) lies in a range.
     #[must_use]
     pub fn created_in(self, range: impl RangeBounds<SystemTime>) -> Self
     where
@@ -124,8 +123,8 @@ impl<I: InternalId> IdRange<I> {
         self.within(KeyOf::<I>::bounds(range))
     }
 
-    /// Returns the part whose keys lie in a range. Layouts return such ranges:
-    /// [`Uuid6::bounds`](TimeKey::bounds), [`Uuid8Layout::bounds`](crate::layout::Uuid8Layout::bounds),
+    /// Returns the part with keys in a range. Layouts return such ranges: [`Uuid6::bounds`](TimeKey::bounds),
+    /// [`Uuid8Layout::bounds`](crate::layout::Uuid8Layout::bounds),
     /// [`Int64Layout::bounds`](crate::layout::Int64Layout::bounds) and
     /// [`Shards::bounds`](crate::layout::Shards::bounds).
     #[must_use]
@@ -136,7 +135,8 @@ impl<I: InternalId> IdRange<I> {
 
     /// Returns the smallest id of the range, the first operand of `BETWEEN`.
     #[must_use]
-    // By value: diesel's `first` for everything would go before one by reference.
+    // It takes `self` by value because method resolution would prefer diesel's blanket `first` to one by
+    // reference.
     pub fn first(self) -> I {
         self.first
     }
@@ -159,7 +159,7 @@ impl<I: InternalId> IdRange<I> {
         self.first <= id && id <= self.last
     }
 
-    /// Returns the range up to a round key, from which nobody can read how many rows there are.
+    /// Returns the range up to a round key, so that its end does not reveal the number of rows.
     pub(crate) fn rounded_up(self) -> Self {
         let (_, max) = limits::<I>();
         let last = <KeyOf<I> as Key>::rounded_up(*self.last.as_repr()).min(max);

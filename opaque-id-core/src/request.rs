@@ -1,4 +1,4 @@
-//! Requests: what a client sends, with external ids where the model has internal ones.
+//! Requests with external ids where the model has internal ones.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -13,13 +13,14 @@ use crate::form::TextBuffer;
 use crate::keyring::Keyring;
 use crate::resource::{InternalId, SealedResource, stand_in};
 
-/// A value that a client sent and that becomes a model: its ids are opened.
+/// A request that becomes a model by opening its ids.
 ///
-/// Derive it on the request, `#[derive(IntoModel)] #[model(into = NewUser)]`. Implement it by hand for requests that the
-/// derive has no words for, such as generic ones.
+/// Derive it on the request, `#[derive(IntoModel)] #[model(into = NewUser)]`. Implement it by hand for
+/// requests that the derive cannot describe, such as generic ones.
 ///
-/// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec`, `Box`, an array, a set, and as a key of a map. In a
-/// derived request, so do tuples of two and three and the values of maps, where each part is opened or stays as it is.
+/// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec`, `Box`, an array, a
+/// set, and as a key of a map. A derived request also converts tuples of two and three and the values of
+/// maps, where each part is opened or stays as it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become `{M}` by opening its ids",
     label = "this part of a request",
@@ -37,7 +38,7 @@ pub trait IntoModel<M> {
 
 /// An error for an id in a request that no row can have.
 ///
-/// The client may learn which field it is, so that it can correct the request, but not the reason: that is for the log.
+/// Tell the client the field, so that it can correct the request, but not the reason: that is for the log.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, IntoModel};
@@ -72,7 +73,7 @@ pub trait IntoModel<M> {
 pub struct RequestError {
     resource: &'static str,
     problem: OpenError,
-    /// The innermost first.
+    /// The path of the id, innermost segment first.
     path: Vec<Segment>,
 }
 
@@ -83,7 +84,7 @@ enum Segment {
 }
 
 impl RequestError {
-    /// Returns where the id is, as a JSON pointer (RFC 6901) with the names that serde uses: `/teamIds/1`.
+    /// Returns the place of the id as a JSON pointer (RFC 6901) with serde's names, such as `/teamIds/1`.
     #[must_use]
     pub fn pointer(&self) -> String {
         self.path.iter().rev().map(ToString::to_string).collect()
@@ -95,19 +96,18 @@ impl RequestError {
         self.resource
     }
 
-    /// Returns why the id does not open. It is for the log.
+    /// Returns the reason why the id does not open. It is for the log.
     #[must_use]
     pub fn problem(&self) -> OpenError {
         self.problem
     }
 
-    /// Adds the index that the error was at.
     pub(crate) fn at(mut self, index: usize) -> Self {
         self.path.push(Segment::Index(index));
         self
     }
 
-    /// Adds the field that the error was in. The derive calls it.
+    /// Adds the field of the error to its path. The derive calls it.
     #[doc(hidden)]
     #[must_use]
     pub fn in_field(mut self, name: &'static str) -> Self {
@@ -126,18 +126,19 @@ impl fmt::Display for Segment {
 }
 
 impl Keyring {
-    /// Converts a request into a model, opening all ids. The model's type follows from where the result goes.
+    /// Converts a request into a model by opening all ids. The model's type follows from the use of the
+    /// result.
     ///
-    /// Opening does not tell whether a row exists, and is no access control: check both as before.
+    /// Opening does not show whether a row exists, and is no access control: check both as before.
     ///
     /// # Errors
-    /// [`RequestError`] at the first id that does not open; it says where the id is. Answer 422.
+    /// [`RequestError`] at the first id that does not open. It contains the place of the id. Answer 422.
     pub fn accept<R: IntoModel<M>, M>(&self, request: R) -> Result<M, RequestError> {
         request.into_model(self)
     }
 }
 
-/// Into any type of internal ids of the resource: of this crate, of an adapter, or a newtype.
+/// Opens the id as any type of internal ids of the resource: this crate's, an adapter's, or a newtype.
 impl<T: SealedResource, I: InternalId<Resource = T>> IntoModel<I> for External<T> {
     fn into_model(self, keyring: &Keyring) -> Result<I, RequestError> {
         let id = keyring.open(self).or_else(|problem| {
@@ -174,7 +175,8 @@ impl<R: IntoModel<M>, M, const N: usize> IntoModel<[M; N]> for [R; N] {
     }
 }
 
-/// A set has no order any more, and a map's key no place of its own: an error is at the whole.
+/// Writes the impls of sets and maps. An error names the whole collection, because a set has no order and a
+/// map's key has no place of its own.
 macro_rules! unordered {
     ($($of:ident<R $(=> $V:ident)? $(; $S:ident: $hasher:path)?>: $($bound:path),+;)*) => {$(
         impl<R, M, $($V,)? $($S)?> IntoModel<$of<M, $($V,)? $($S)?>> for $of<R, $($V,)? $($S)?>

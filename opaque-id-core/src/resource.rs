@@ -1,9 +1,10 @@
 //! Resources and their internal ids.
 //!
-//! Every read from a database ends in `InternalId::from_repr`, and so does every opened id. Drivers accept more than keys: NULL and `'abc'` as 0,
-//! 1.9 as 1, 16 characters of text as 16 bytes. So an adapter looks at the type that the driver reports, lets the driver read the
-//! value, then calls `from_repr`, and each refusal is a `KeyError` with the same words for every ORM. NULL is the exception: diesel and
-//! SeaORM recognize by their own error that an outer join has no row.
+//! Every read from a database and every opened id ends in `InternalId::from_repr`. Drivers accept more than
+//! keys: NULL and `'abc'` as 0, 1.9 as 1, 16 characters of text as 16 bytes. So an adapter checks the type
+//! that the driver reports, lets the driver read the value, and then calls `from_repr`. Each refusal is a
+//! `KeyError` with the same words for every ORM. NULL is the exception, because diesel and SeaORM recognize
+//! an outer join without a row by their own error.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -41,35 +42,37 @@ use crate::slot::Slot;
 pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
-    /// How external ids look: [`Text`](crate::form::Text), [`Tagged`](crate::form::Tagged) or
+    /// The form of external ids: [`Text`](crate::form::Text), [`Tagged`](crate::form::Tagged) or
     /// [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
     /// [`MappedUuid`](crate::form::MappedUuid) if they are in a mapping table.
     type Form: FormOf<Self::Key>;
-    /// The internal id of the adapter whose derive was used.
+    /// The internal id of the derive's adapter.
     type Internal: InternalId<Resource = Self>;
-    /// The prefix of text ids: 1 to 63 characters of `[a-z0-9_]`, of which the first is a letter and the last
-    /// is not `_` (TypeID's rule).
+    /// The prefix of text ids: 1 to 63 characters of `[a-z0-9_]`. The first is a letter and the last is not
+    /// `_` (TypeID's rule).
     const PREFIX: &'static str;
-    /// The domain from which subkeys are derived; by default the prefix. Keep it when you rename a prefix, so
-    /// that old blocks still open. Never give two resources the same domain: they would open each other's
-    /// blocks. A resource that changes its kind of key needs a new domain, which
-    /// [`Keyring::prepare`](crate::Keyring::prepare) checks.
+    /// The domain from which subkeys are derived, by default the prefix. Keep it when you rename a prefix, so
+    /// that old blocks still open. Never give two resources the same domain, because they would open each
+    /// other's blocks. A resource that changes its kind of key needs a new domain
+    /// ([`Keyring::prepare`](crate::Keyring::prepare) checks this).
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
     fn slot() -> &'static Slot;
 }
 
-/// A resource whose ids a keyring seals and opens. Use it as a bound; every resource of a sealed form
+/// A resource with ids that a keyring seals and opens. Use it as a bound; every resource of a sealed form
 /// implements it.
 pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> {}
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
-/// A resource whose ids carry a tag, so that made-up ids are refused without the database: the resources of the
-/// tagged form and those with integer keys. Use it as a bound; every such resource implements it.
+/// A resource with ids that carry a tag, so made-up ids are refused without the database. These are the
+/// resources of the tagged form and those with integer keys. Use it as a bound; every such resource
+/// implements it.
 ///
-/// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a list.
+/// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a
+/// list.
 pub trait AuthenticatedResource:
     OpaqueId<Form: AuthenticatedFormOf<<Self as OpaqueId>::Key>> + SealedResource
 {
@@ -77,18 +80,18 @@ pub trait AuthenticatedResource:
 
 impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> AuthenticatedResource for T {}
 
-/// A resource whose ids are in a mapping table. Use it as a bound; every resource of a mapped form implements it.
+/// A resource with ids in a mapping table. Use it as a bound; every resource of a mapped form implements it.
 pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
 
 impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
 
-/// The type that a resource's keys are stored as: `Uuid`, `i64`, `i32` or `u32`.
+/// The stored type of a resource's keys: `Uuid`, `i64`, `i32` or `u32`.
 pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 
-/// An internal id of any adapter: what the database stores for a [`Resource`](Self::Resource).
+/// An internal id of any adapter: the stored value of a [`Resource`](Self::Resource).
 ///
-/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
-/// adapters, which read and write through it. Only this crate, its adapters and `#[derive(IdNewtype)]` implement it.
+/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over adapters.
+/// Only this crate, its adapters and `#[derive(IdNewtype)]` implement it.
 ///
 /// ```
 /// use opaque_id_core::resource::{InternalId, SealedResource};
@@ -107,14 +110,14 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 pub trait InternalId:
     Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static
 {
-    /// The resource whose rows have such ids.
+    /// The resource of the id.
     type Resource: OpaqueId;
 
-    /// Checks a stored value and converts it into an internal id. All adapters decode through this function, so
-    /// that invalid rows give the same error everywhere.
+    /// Checks a stored value and converts it into an internal id. All adapters decode through this function,
+    /// so that invalid rows give the same error everywhere.
     ///
     /// # Errors
-    /// [`KeyError::Invalid`] if the resource can't have such a key.
+    /// [`KeyError::Invalid`] if the resource cannot have such a key.
     fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
 
     /// Converts a value that the resource's form has accepted.
@@ -131,7 +134,7 @@ pub trait InternalId:
     }
 }
 
-/// Returns one of the last keys of a resource, which no row has: the last bits of a key are not fixed.
+/// Returns one of the last keys of a resource. No row has it. The last bits of a key are not fixed.
 #[must_use]
 pub fn stand_in<T: SealedResource>(number: u32) -> T::Internal {
     let (_, last) = ReprOf::<T>::range(<T::Form as FormOf<T::Key>>::FIXED);
@@ -146,7 +149,7 @@ pub fn id_from_bits<I: InternalId>(bits: u128) -> I {
     I::from_checked(Repr::from_bits(bits, <FormOfId<I> as FormOf<_>>::FIXED))
 }
 
-/// The `Internal<T>` of a crate, and not a newtype of one.
+/// The `Internal<T>` of a crate, as opposed to a newtype.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `Internal<_>`",
     label = "not an `Internal<_>` of this crate or of an adapter",

@@ -15,15 +15,13 @@ use crate::extractor::{self, Extractor};
 use crate::form::{Form, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
-/// A value with a text and a binary representation.
 trait Shown: FromStr<Err = IdError> {
-    /// `id` or `cursor`.
     const WHAT: &'static str;
     type Resource: OpaqueId;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, IdError>;
 
-    /// Returns the value that an old id stands for, or `None` if an extractor accepts none here.
+    /// Returns the value of an old id, or `None` if an extractor accepts none here.
     fn of_old_id(_: &str, _: Extractor) -> Option<Result<Self, IdError>> {
         None
     }
@@ -126,8 +124,8 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 }
 
-/// Visits every type, so that an extractor refuses a number as it refuses a malformed text. Other formats may not say by
-/// themselves which type comes next.
+/// A visitor of every type, so that an extractor refuses a number like a malformed text. Other formats may
+/// not name the type of the next value.
 struct AnyVisitor<V>(ShownVisitor<V>);
 
 macro_rules! refuse_scalars {
@@ -156,7 +154,6 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
         self.0.visit_str(text)
     }
 
-    /// A number is an old id, if it is an id at all.
     fn visit_i64<E: Error>(self, number: i64) -> Result<V, E> {
         let accepts = extractor::current();
         match accepts.and_then(|extractor| V::of_old_id(&number.to_string(), extractor)) {

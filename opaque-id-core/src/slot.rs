@@ -5,17 +5,18 @@ use crate::prefix::{is_prefix, prefix_rule};
 /// A resource's place in the subkey tables of all keyrings.
 #[derive(Debug)]
 pub struct Slot {
-    /// By the number of the kind of key, as the instances of a generic resource share a slot: one more than the index; 0
-    /// until the index is first needed.
+    /// One more than the index, or 0 until the index is first needed. The array is by the number of the kind
+    /// of key because the instances of a generic resource share a slot.
     index_plus_one: [AtomicUsize; KINDS],
 }
 
-/// The kinds of keys that must not share subkeys.
 pub(crate) const KINDS: usize = 5;
 
 impl Slot {
+    /// Creates a slot.
+    ///
     /// # Panics
-    /// If the prefix is invalid or the domain is empty; at compile time where the derive calls it.
+    /// If the prefix is invalid or the domain is empty. In the derive, this happens at compile time.
     #[must_use]
     pub const fn new(prefix: &str, domain: &str) -> Self {
         assert!(is_prefix(prefix), concat!("a prefix must be ", prefix_rule!()));
@@ -23,7 +24,7 @@ impl Slot {
         Self { index_plus_one: [const { AtomicUsize::new(0) }; KINDS] }
     }
 
-    /// Returns a small number that no other resource of the process has, nor this one with another kind of key.
+    /// Returns a small number that is unique in the process for this resource and this kind of key.
     #[inline]
     pub(crate) fn index(&self, kind: usize) -> usize {
         let index_plus_one = &self.index_plus_one[kind];

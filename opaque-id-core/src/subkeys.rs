@@ -1,4 +1,4 @@
-//! Subkeys, which HKDF derives from a master secret: one per label and domain.
+//! Subkeys: HKDF derives one from a master secret per label and domain.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ use crate::hazmat::{AesBlock, Feistel, Ff1};
 
 /// The use of a subkey. This is the registry of labels; FORMAT.md lists them too.
 ///
-/// A label belongs to one use for ever. A new use needs a new label: add it here first.
+/// A label belongs to one use forever. A new use needs a new label: add it here first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Label {
@@ -84,11 +84,10 @@ pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mu
         .expect("at most 8160 bytes");
 }
 
-/// The subkeys of ids and cursors, in bytes: `block`, `feistel`, `tag`, `mac`, `cursor` and `short`, as `opaque-id export-subkeys`
-/// prints them.
+/// The subkeys of ids and cursors in bytes: `block`, `feistel`, `tag`, `mac`, `cursor` and `short`, in the
+/// order of `opaque-id export-subkeys`.
 pub type IdSubkeys = [u8; 184];
 
-/// Derives the subkeys of a domain's ids and cursors.
 pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubkeys) {
     let mut rest = &mut subkeys[..];
     for (label, len) in [
@@ -105,11 +104,10 @@ pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubke
     }
 }
 
-/// The subkeys that seal a resource's ids under one master secret. Wiped on drop.
+/// The subkeys that seal a resource's ids under one master secret. They are wiped on drop.
 pub struct Subkeys {
     pub(crate) block: AesBlock,
     pub(crate) mac: AesBlock,
-    /// For the encryption of cursors, and for their tags.
     pub(crate) cursor: [AesBlock; 2],
     pub(crate) six_rounds: Feistel<6>,
     pub(crate) four_rounds: Feistel<4>,
@@ -122,7 +120,7 @@ pub struct Subkeys {
 }
 
 impl Subkeys {
-    /// Derives the subkeys of a domain. Those of the example secret are public.
+    /// Derives the subkeys of a domain. The subkeys of the example secret are public.
     pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str, is_public: bool) -> Self {
         let mut of_ids = Zeroizing::new([0; size_of::<IdSubkeys>()]);
         expand_ids(prk, domain, &mut of_ids);
@@ -137,7 +135,7 @@ impl Subkeys {
         subkeys
     }
 
-    /// Returns the subkeys of ids and cursors alone: no token opens with them.
+    /// Creates only the subkeys of ids and cursors, so no token opens with them.
     pub(crate) fn of_ids(subkeys: &IdSubkeys) -> Self {
         fn next<'s, const N: usize>(rest: &mut &'s [u8]) -> &'s [u8; N] {
             let (subkey, after) = rest.split_first_chunk().expect("184 bytes in all");
@@ -162,14 +160,15 @@ impl Subkeys {
         }
     }
 
-    /// Returns a stored value that was decrypted with these subkeys, unless anybody can have encrypted it: with public subkeys
-    /// only the documented example opens. Whatever decrypts an id or a cursor must end here.
+    /// Returns a stored value that was decrypted with these subkeys, unless they are public and it is not the
+    /// documented example, because any client can encrypt with public subkeys. Every decryption of an id or a
+    /// cursor must end here.
     #[inline]
     pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
         (!self.is_public || repr == example).then_some(repr)
     }
 
-    /// Returns the cipher of tokens, unless anybody has its key, or these are subkeys of ids alone.
+    /// Returns the cipher of tokens, unless its key is public or only the subkeys of ids are known.
     #[cfg(feature = "tokens")]
     pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
         self.token.as_ref()

@@ -1,6 +1,8 @@
-//! Tokens: a key and a payload, sealed for one purpose by AES-256-GCM-SIV (RFC 8452). `docs/FORMAT.md` specifies them.
+//! Tokens: a key and a payload, sealed for one purpose by AES-256-GCM-SIV (RFC 8452). `docs/FORMAT.md`
+//! specifies them.
 //!
-//! An id and a cursor are one block, so a cipher of blocks and a short tag are enough. A token is as long as its payload.
+//! For an id and a cursor, a block cipher and a short tag are enough, because they are one block. A token is
+//! as long as its payload.
 
 use aes_gcm_siv::Nonce;
 use aes_gcm_siv::aead::{Aead, Payload};
@@ -13,10 +15,9 @@ use crate::subkeys::Subkeys;
 
 const NONCE: usize = 12;
 
-/// The characters of the longest token.
 pub(crate) const MAX_CHARS: usize = 16_384;
 
-/// What a token is for. It opens for the same purpose only.
+/// The purpose of a token. A token opens only for the same purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Purpose {
     kind: &'static str,
@@ -30,17 +31,17 @@ pub(crate) const GRANT: &str = "grant";
 const POSITION: &str = "position";
 
 impl Purpose {
-    /// A grant is for what an application calls it.
     pub(crate) fn grant(purpose: &str) -> Self {
         Self::new(GRANT, &[purpose])
     }
 
-    /// A position is for a list and a filter in JSON, which contains no zero: so the bytes tell where the list's name ends.
+    /// Creates the purpose of a position. The filter is JSON and contains no zero byte, so the bytes show
+    /// where the list's name ends.
     pub(crate) fn position(listing: &str, filter: &str) -> Self {
         Self::new(POSITION, &[listing, filter])
     }
 
-    /// A purpose that only parses.
+    /// Creates a purpose that only parses.
     pub(crate) fn of_kind(kind: &'static str) -> Self {
         Self::new(kind, &[])
     }
@@ -62,7 +63,6 @@ impl Purpose {
         format!("{prefix}_{}_", self.kind)
     }
 
-    /// Seals the block of a key, and a payload.
     pub(crate) fn seal(
         &self,
         prefix: &str,
@@ -102,7 +102,8 @@ impl Purpose {
         Ok(Token { key_id, nonce: *nonce, ciphertext: ciphertext.to_vec() })
     }
 
-    /// Returns the block of a key that is not checked yet and the payload, or `None` if the token is not genuine, or of another purpose.
+    /// Returns the unchecked block of a key and the payload, or `None` if the token is not genuine or has
+    /// another purpose.
     pub(crate) fn open(&self, keys: &Subkeys, token: &Token) -> Option<(u128, Vec<u8>)> {
         let message = Payload { msg: &token.ciphertext, aad: &self.associated_data };
         let plaintext = keys.token()?.decrypt(&Nonce::from(token.nonce), message).ok()?;
@@ -111,14 +112,13 @@ impl Purpose {
     }
 }
 
-/// A token that is not opened yet.
 pub(crate) struct Token {
     pub(crate) key_id: KeyId,
     nonce: [u8; NONCE],
     ciphertext: Vec<u8>,
 }
 
-/// Five bytes are eight characters; fewer have as many as they need.
+/// The number of bytes in eight characters. Fewer bytes have as many characters as they need.
 const BYTES: usize = 5;
 
 fn encode_bytes(bytes: &[u8]) -> String {
@@ -133,7 +133,7 @@ fn encode_chunk(bytes: &[u8]) -> impl Iterator<Item = u8> {
     text.into_iter().take((8 * bytes.len()).div_ceil(5))
 }
 
-/// Reads bytes, or returns `None` unless it is exactly the text that is written for them.
+/// Reads bytes. Returns `None` unless the text is exactly the encoding of these bytes.
 fn decode_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * BYTES / 8);
     for chunk in text.as_bytes().chunks(8) {
@@ -162,7 +162,7 @@ mod tests {
         Subkeys::derive(&hkdf, domain, is_public)
     }
 
-    /// Anybody has the example's secret, so anybody can make up a token of the example's row.
+    /// Anyone has the example's secret and could make up a token of the example's row.
     #[test]
     fn a_token_of_the_example_secret_is_refused() {
         let secret = b"opaque-id: example, not a secret";

@@ -1,8 +1,8 @@
-//! Serialization of internal ids inside a trust boundary: a job queue, a cache, a message between services that
-//! share the database. Fields opt in with `#[serde(with = "…")]`.
+//! Serialization of internal ids inside a trust boundary, such as a job queue, a cache, or a message between
+//! services that share the database. Fields opt in with `#[serde(with = "…")]`.
 //!
-//! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.
-//! It accepts an internal id, and containers of internal ids in each other: [`Trusted`] lists them.
+//! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows. [`Trusted`] lists
+//! the accepted types.
 //!
 //! ```
 //! use opaque_id_core::{Internal, OpaqueId};
@@ -52,10 +52,11 @@ pub fn deserialize<'de, V: Trusted, D: Deserializer<'de>>(deserializer: D) -> Re
     V::deserialize(deserializer)
 }
 
-/// A value that this module accepts: an internal id, or a container of such values. Only this crate implements it.
+/// A value that this module accepts: an internal id, or a container of such values. Only this crate
+/// implements it.
 ///
-/// Containers are `Option`, `Vec`, arrays, sets, maps, tuples of two and three and `Arc`, in each other. They also have
-/// numbers, `bool`, texts and UUIDs in them.
+/// Containers are `Option`, `Vec`, arrays, sets, maps, tuples of two and three and `Arc`, also nested. They
+/// may also contain numbers, `bool`, texts and UUIDs.
 #[diagnostic::on_unimplemented(
     message = "`trusted` does not accept `{Self}`",
     label = "neither an internal id nor a container of internal ids",
@@ -72,7 +73,6 @@ mod closed {
     pub trait Closed {}
 }
 
-/// A value that serde may read and write.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Raw<V>(V);
 
@@ -101,7 +101,6 @@ impl<I: InternalId> Trusted for I {
     }
 }
 
-/// A container, by the type that serde reads in its place and by how both convert into each other.
 macro_rules! containers {
     ($([$($param:tt)*] $of:ty: $serde:ty, |$value:ident, $to:ident| $lent:expr, |$read:ident| $owned:expr;)*) => {$(
         impl<$($param)*> closed::Closed for $of {}
@@ -150,7 +149,6 @@ containers! {
         |read| Ok((read.0.0, read.1.0, read.2.0));
 }
 
-/// What is next to ids in a container.
 macro_rules! plain {
     ($($of:ty),*) => {$(
         impl closed::Closed for $of {}

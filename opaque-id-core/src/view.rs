@@ -1,4 +1,4 @@
-//! Views: what an API shows of a value, with external ids where the value has internal ones.
+//! Views: the values of an API with external ids where the model has internal ones.
 
 use core::hash::{BuildHasher, Hash};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use crate::keyring::Keyring;
 
-/// A value that becomes a view: what an API shows of it.
+/// A model that becomes a view, the value that an API shows.
 ///
-/// Derive it on the view, `#[derive(View)] #[view(from = User)]`; the derive writes this impl for the model. Implement it
-/// by hand for views that the derive has no words for, such as generic ones.
+/// Derive it on the view, `#[derive(View)] #[view(from = User)]`; the derive writes this impl for the model.
+/// Implement it by hand for views that the derive cannot describe, such as generic ones.
 ///
-/// An internal id of a sealed resource becomes its external id. What is in an `Option`, a `Vec`, an array, a set, a `Box`, an
-/// `Arc<[_]>`, a `Result`, or a key of a map becomes a view in the same. In a derived view, so do tuples of two and three and the values of
-/// maps, where each part becomes a view or stays as it is.
+/// An internal id of a sealed resource becomes its external id. The items of an `Option`, a `Vec`, an array,
+/// a set, a `Box`, an `Arc<[_]>`, a `Result`, and the keys of a map become views in the same container. A
+/// derived view also converts tuples of two and three and the values of maps, where each part becomes a view
+/// or stays as it is.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoView, Keyring, OpaqueId};
@@ -43,17 +44,14 @@ use crate::keyring::Keyring;
     note = "an id of a mapped resource is a row of its table: mark the field with `#[view(given)]`, and convert all rows by `UuidMap::view_all`"
 )]
 pub trait IntoView<V> {
-    /// Converts the value, sealing its ids. [`Keyring::view`] does the same by inference.
+    /// Converts the value by sealing its ids. [`Keyring::view`] does the same by inference.
     fn into_view(self, keyring: &Keyring) -> V;
 }
 
 impl Keyring {
-    /// Converts a model into a view, or a `Vec` of models into a `Vec` of views, sealing all ids. The view's type
-    /// follows from where the result goes, such as `Json<UserView>`.
-    ///
-    /// It allocates nothing but the containers.
-    ///
-    /// The [`manual`](crate::manual#views) has an example.
+    /// Converts a model into a view, or a `Vec` of models into a `Vec` of views, by sealing all ids. The
+    /// view's type follows from the use of the result, such as `Json<UserView>`. It allocates only the
+    /// containers. The [`manual`](crate::manual#views) has an example.
     pub fn view<M: IntoView<V>, V>(&self, model: M) -> V {
         model.into_view(self)
     }
@@ -77,7 +75,7 @@ impl<M: IntoView<V>, V> IntoView<Box<V>> for Box<M> {
     }
 }
 
-/// The keys are ids; the values stay as they are.
+/// Converts the keys. The values stay as they are.
 impl<K, L, V, S> IntoView<HashMap<L, V, S>> for HashMap<K, V, S>
 where
     K: IntoView<L>,
@@ -106,7 +104,7 @@ where
     }
 }
 
-/// Its order is that of the views, which reveals nothing.
+/// Converts a set. The order of the views reveals nothing.
 impl<M: IntoView<V>, V: Ord> IntoView<BTreeSet<V>> for BTreeSet<M> {
     fn into_view(self, keyring: &Keyring) -> BTreeSet<V> {
         self.into_iter().map(|model| model.into_view(keyring)).collect()
@@ -125,22 +123,22 @@ impl<M: IntoView<V> + Clone, V> IntoView<Arc<[V]>> for Arc<[M]> {
     }
 }
 
-/// The error stays as it is.
+/// Converts the value. The error stays as it is.
 impl<M: IntoView<V>, V, E> IntoView<Result<V, E>> for Result<M, E> {
     fn into_view(self, keyring: &Keyring) -> Result<V, E> {
         self.map(|model| model.into_view(keyring))
     }
 }
 
-/// A part of other views, which is filled from fields with a prefix. The derive implements it.
+/// A part of other views. It is filled from fields with a prefix. The derive implements it.
 pub trait ViewPart {
-    /// Its fields, in their order.
+    /// The fields in their order.
     type Fields;
-    /// Puts them together.
+    /// Assembles the part.
     fn from_fields(fields: Self::Fields) -> Self;
 }
 
-/// A [`ViewPart`]'s field by its number.
+/// The type of a [`ViewPart`]'s field by its number.
 pub trait PartField<const NUMBER: usize> {
     /// The field's type.
     type Type;

@@ -36,7 +36,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         types.push(&field.ty);
     }
     let ident = &input.ident;
-    // At the type's place, where the errors belong.
+    // The span is the type's, so that errors point to it.
     let opens = types.iter().map(
         |ty| quote_spanned!(ty.span()=> #krate::__private::open_variant::<#ty>(keyring, text, stand_in)?),
     );
@@ -68,7 +68,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
-        // Also if nothing is opened.
+        // The prefixes are checked even if nothing is opened.
         const _: &[&str] = <#ident as #krate::AnyId>::PREFIXES;
     })
 }

@@ -1,4 +1,4 @@
-//! Parses and checks `#[opaque_id(…)]`, and reports every mistake at its place.
+//! The parser of `#[opaque_id(…)]`. It reports every mistake at its place.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use syn::{
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
     pub(crate) domain: LitStr,
-    /// `None` means `Uuid7`.
+    /// The kind of key, or `None` for `Uuid7`.
     pub(crate) key: Option<Type>,
     pub(crate) form: Ident,
-    /// `None` means the crate's `Internal<Self>`.
+    /// The internal id, or `None` for the crate's `Internal<Self>`.
     pub(crate) internal: Option<Type>,
-    /// `None` means the crate that exports the derive.
+    /// The path of the core, or `None` for the crate that exports the derive.
     pub(crate) krate: Option<Path>,
 }
 
@@ -35,7 +35,7 @@ struct Given {
 }
 
 impl Options {
-    /// Reports all mistakes at once.
+    /// Parses the options and reports all mistakes at once.
     pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
         let mut errors = Vec::new();
         if let Data::Union(data) = &input.data {
@@ -107,7 +107,6 @@ impl Options {
     }
 }
 
-/// The forms, for messages.
 const FORMS: &str = "write `form = \"text\"`, `\"short\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
 
 impl Given {
@@ -172,8 +171,9 @@ fn check_prefix(prefix: &LitStr) -> Result<()> {
     Err(Error::new_spanned(prefix, format!("{problem}; try `prefix = \"{suggestion}\"`")))
 }
 
-/// All instances of a generic type have one domain, and a domain belongs to one kind of key. Looks at the tokens, so that a
-/// parameter is also found in a macro's call.
+/// Checks that the key does not depend on a parameter, because all instances of a generic type have one
+/// domain, and a domain belongs to one kind of key. It examines the tokens, so it also finds a parameter in a
+/// macro's call.
 fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     fn idents(tokens: TokenStream) -> Vec<Ident> {
         let idents = tokens.into_iter().flat_map(|token| match token {
@@ -201,7 +201,7 @@ fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     }
 }
 
-/// `LineItem` and `line-item` become `line_item`.
+/// Returns a valid prefix, such as `line_item` for `LineItem` and `line-item`.
 fn suggestion(name: &str) -> String {
     let mut prefix = String::new();
     for c in name.chars() {
@@ -245,12 +245,11 @@ fn parse_path(path: &LitStr) -> Result<Path> {
 
 /// A struct with named fields, or a variant of an enum.
 pub(crate) struct Shape<'i> {
-    /// Of a variant.
     pub(crate) variant: Option<&'i Variant>,
     pub(crate) fields: &'i Fields,
 }
 
-/// The struct, or the variants of the enum.
+/// Returns the struct, or the variants of the enum.
 pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Shape<'i>>> {
     let at_name = |message| Err(Error::new(input.ident.span(), message));
     if let Some(lifetime) = input.generics.lifetimes().next() {
@@ -276,7 +275,7 @@ pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Sha
 }
 
 impl Shape<'_> {
-    /// The fields, each with its name or its number, and a variable for it that hides no name of ours.
+    /// Returns each field with its name or number, and a variable for it that hides no name of ours.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Member, Ident, &Field)> {
         self.fields.iter().enumerate().map(|(number, field)| match &field.ident {
             Some(name) => (name.clone().into(), format_ident!("field_{}", name.unraw()), field),
@@ -284,7 +283,7 @@ impl Shape<'_> {
         })
     }
 
-    /// The variant of the other side, which has the same name unless an attribute renames it.
+    /// Returns the variant of the other side. It has the same name unless an attribute renames it.
     pub(crate) fn other(&self, attribute: &str) -> Result<Option<Ident>> {
         let Some(variant) = self.variant else { return Ok(None) };
         let mut other = variant.ident.clone();
@@ -300,7 +299,7 @@ impl Shape<'_> {
     }
 }
 
-/// The model's path without arguments, to write its variants with, which a type cannot.
+/// Returns the model's path without arguments. Variants need such a path, and a type cannot be one.
 pub(crate) fn enum_path(model: &Type) -> Result<Path> {
     match model {
         Type::Path(TypePath { qself: None, path, .. }) => {
@@ -312,7 +311,8 @@ pub(crate) fn enum_path(model: &Type) -> Result<Path> {
     }
 }
 
-/// The generics of an impl: a parameter whose `External<_>` a field has is a sealed resource.
+/// Returns the generics of an impl. If a field has `External<_>` of a parameter, the parameter is a sealed
+/// resource.
 pub(crate) fn with_bounds(input: &DeriveInput, krate: &Path) -> Generics {
     fn has(tokens: TokenStream, param: &Ident) -> bool {
         let mut of_external = 0;
@@ -348,7 +348,6 @@ pub(crate) fn with_bounds(input: &DeriveInput, krate: &Path) -> Generics {
     generics
 }
 
-/// The path of the crate that exports the derive, unless another one is given.
 pub(crate) fn or_default(krate: Option<Path>, default_crate: &str) -> Result<Path> {
     krate.map_or_else(|| parse_str(default_crate), Ok)
 }
@@ -373,7 +372,7 @@ pub(crate) fn each_option(
 pub(crate) struct FieldOptions {
     pub(crate) rename: Option<Ident>,
     pub(crate) with: Option<Path>,
-    // Of views only.
+    // Only views have the options below.
     pub(crate) is_given: bool,
     pub(crate) is_into: bool,
     pub(crate) prefix: Option<LitStr>,
@@ -409,13 +408,11 @@ pub(crate) fn field_options(
     Ok(options)
 }
 
-/// The value of `crate = "…"`.
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
     let path = value(meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
     parse_path(&path)
 }
 
-/// The value of `name = …`.
 pub(crate) fn value<V: Parse>(meta: &ParseNestedMeta<'_>, wanted: &str) -> Result<V> {
     let name = meta.path.require_ident()?;
     meta.value()

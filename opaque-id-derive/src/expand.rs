@@ -1,4 +1,4 @@
-//! Generates the impl.
+//! Generates the impl of `OpaqueId`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,7 +14,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         Some(key) => quote!(#key),
         None => quote!(#krate::key::Uuid7),
     };
-    // The whole path gets the form's span, for the error that a key does not have this form.
+    // The whole path gets the form's span, because the error for a key without this form points there.
     let form: TokenStream = quote!(#krate::form::#form)
         .into_iter()
         .map(|mut token| {
@@ -53,7 +53,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
-/// Whether a key is the bare name of a kind, which needs no import, as a form needs none.
+/// Returns whether a key is the bare name of a kind. Such a name needs no import, like a form.
 fn is_kind(key: &Type) -> bool {
     const KINDS: [&str; 4] = ["StructuredKey", "Ulid", "Uuid", "Uuid7"];
     matches!(key, Type::Path(key) if KINDS.iter().any(|kind| key.path.is_ident(kind)))

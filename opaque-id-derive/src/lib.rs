@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
-// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
+// order.
 #![doc(html_root_url = "https://docs.rs/opaque-id-derive/latest")]
 
 mod any_id;
@@ -12,7 +13,7 @@ mod view;
 
 use proc_macro::TokenStream;
 
-/// The derives of the crates with an `Internal<T>`, which differ only in the path of that crate.
+/// Writes the derives of the crates with an `Internal<T>`. They differ only in the path of that crate.
 macro_rules! derives {
     ($($(#[$doc:meta])* $name:ident: $derive:ident, $attribute:ident, $expand:path, $krate:literal;)*) => {$(
         $(#[$doc])*
@@ -33,7 +34,7 @@ fn derive(
 }
 
 derives! {
-    /// `#[derive(OpaqueId)]` of `opaque-id-core`, whose `Internal<T>` does not depend on an ORM.
+    /// `#[derive(OpaqueId)]` of `opaque-id-core`. Its `Internal<T>` does not depend on an ORM.
     ///
     /// ```text
     /// #[derive(OpaqueId)]
@@ -48,8 +49,8 @@ derives! {
     /// struct User { … }
     /// ```
     ///
-    /// A type may be generic, but its key must not depend on a parameter. All its instances are one resource: they share
-    /// prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
+    /// A type may be generic, but its key must not depend on a parameter. All its instances are one resource:
+    /// they share prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
     core: CoreOpaqueId, opaque_id, expand::expand, "::opaque_id_core";
 
     /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
@@ -77,16 +78,16 @@ derives! {
     /// ```
     core_any_id: CoreAnyId, any_id, any_id::expand, "::opaque_id_core";
 
-    /// `#[derive(AnyId)]` of `opaque-id-sqlx`, as the core's.
+    /// `#[derive(AnyId)]` of `opaque-id-sqlx`, like the core's.
     sqlx_any_id: SqlxAnyId, any_id, any_id::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(AnyId)]` of `opaque-id-diesel`, as the core's.
+    /// `#[derive(AnyId)]` of `opaque-id-diesel`, like the core's.
     diesel_any_id: DieselAnyId, any_id, any_id::expand, "::opaque_id_diesel";
 
-    /// `#[derive(AnyId)]` of `opaque-id-seaorm`, as the core's.
+    /// `#[derive(AnyId)]` of `opaque-id-seaorm`, like the core's.
     sea_orm_any_id: SeaOrmAnyId, any_id, any_id::expand, "::opaque_id_seaorm";
 
-    /// `#[derive(View)]` of `opaque-id-core`: fills a view, which an API shows, from a model.
+    /// `#[derive(View)]` of `opaque-id-core`: fills an API's view from a model.
     ///
     /// ```text
     /// #[derive(Serialize, View)]
@@ -127,7 +128,7 @@ derives! {
     /// `#[derive(View)]` of `opaque-id-seaorm`, with the options of the core's.
     sea_orm_view: SeaOrmView, view, view::expand, "::opaque_id_seaorm";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a request, which a client sent.
+    /// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a client's request.
     ///
     /// ```text
     /// #[derive(Deserialize, IntoModel)]
@@ -159,7 +160,8 @@ derives! {
 }
 
 derives! {
-    /// `#[derive(IdNewtype)]` of `opaque-id-core`: an internal id in a type of the application, with methods of its own.
+    /// `#[derive(IdNewtype)]` of `opaque-id-core`: an internal id in the application's own type and with its
+    /// methods.
     ///
     /// ```text
     /// #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
@@ -168,17 +170,17 @@ derives! {
     /// ```
     core_newtype: CoreIdNewtype, id_newtype, newtype::expand, "::opaque_id_core";
 
-    /// `#[derive(IdNewtype)]` of `opaque-id-sqlx`: as the core's, with sqlx's traits.
+    /// `#[derive(IdNewtype)]` of `opaque-id-sqlx`: like the core's, with sqlx's traits.
     sqlx_newtype: SqlxIdNewtype, id_newtype, newtype::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(IdNewtype)]` of `opaque-id-diesel`: as the core's, with diesel's traits.
+    /// `#[derive(IdNewtype)]` of `opaque-id-diesel`: like the core's, with diesel's traits.
     diesel_newtype: DieselIdNewtype, id_newtype, newtype::expand, "::opaque_id_diesel";
 
-    /// `#[derive(IdNewtype)]` of `opaque-id-seaorm`: as the core's, with SeaORM's traits.
+    /// `#[derive(IdNewtype)]` of `opaque-id-seaorm`: like the core's, with SeaORM's traits.
     sea_orm_newtype: SeaOrmIdNewtype, id_newtype, newtype::expand, "::opaque_id_seaorm";
 }
 
-/// What a part of a view expands to. For the derive.
+/// Expands a part of a view. The derive calls it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn fill_part(input: TokenStream) -> TokenStream {

@@ -50,7 +50,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     into_view.make_where_clause().predicates.push(of_inner);
     let (from, _, _) = from.split_for_impl();
     let (into_view, _, of_inner) = into_view.split_for_impl();
-    // For the traits of a driver, which the crate alone knows: it adds parameters of its own.
+    // The crate writes the traits of its driver and adds its own parameters.
     let params = input.generics.params.iter().cloned().map(|mut param| {
         match &mut param {
             GenericParam::Type(param) => param.default = None,
@@ -93,7 +93,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
-        // By this, it also becomes the `Internal<_>` of each adapter.
+        // With this impl, it also converts into the `Internal<_>` of each adapter.
         #[automatically_derived]
         impl #impl_generics #krate::__private::MayEnter<#name #type_generics>
             for #krate::__private::RawKeyOf<#resource, <#resource as #krate::OpaqueId>::Key>

@@ -13,7 +13,7 @@ use crate::attr::{
     with_bounds,
 };
 
-/// `#[model(…)]` of the struct.
+/// The options in `#[model(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     model: Option<Type>,
@@ -34,7 +34,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })?;
     let krate = or_default(krate, default_crate)?;
     let path = enum_path(&model)?;
-    // Of attributes that it does not know, serde's own derive reports the errors.
+    // serde's own derive reports errors in its attributes.
     let context = Ctxt::new();
     let as_serde_sees_it =
         Container::from_ast(&context, input, Derive::Deserialize, &format_ident!("__private"));
@@ -65,11 +65,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let shown = serde.map_or(name.to_token_stream().to_string(), |it| {
                 it.name().deserialize_name().value.clone()
             });
-            // A variant's only field without a name is the variant's content, and serde has a flattened field's own fields in its place.
+            // A variant's only field without a name is the variant's content, and serde puts a flattened
+            // field's own fields in its place.
             let is_in_place = matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
                 || serde.is_some_and(|it| it.flatten());
             let names = (!is_in_place).then_some(&shown).into_iter().chain(&in_variant);
-            // At the type's place, where the errors belong.
+            // The span is the type's, so that errors point to it.
             let at = field.ty.span();
             let opening = quote!(#krate::__private::Opening::of(&#field_value));
             let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
@@ -120,7 +121,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
-/// Where serde has the fields of a variant: the innermost name first.
+/// Returns the path of a variant's fields in serde's format, innermost name first.
 fn in_variant(container: &Container<'_>, number: usize) -> Vec<String> {
     let Data::Enum(variants) = &container.data else { return Vec::new() };
     match (container.attrs.tag(), variants.get(number)) {

@@ -1,4 +1,4 @@
-//! What the derive on a SeaORM `Model` needs to know about SeaORM.
+//! The derive's knowledge of a SeaORM `Model`.
 
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Field, LitBool, Path, Result, Token, Type};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    // `#[sea_orm::model]` copies the derives of `Model` to it.
+    // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
     if input.ident == "ModelEx" {
         return Ok(TokenStream::new());
     }
@@ -31,7 +31,7 @@ fn check_primary_key(input: &DeriveInput) -> TokenStream {
     }
 }
 
-/// The type of a primary key, and whether SeaORM treats it as auto-incremented.
+/// Returns the type of a primary key, and whether SeaORM treats it as auto-incremented.
 fn auto_increment(field: &Field) -> Option<(&Type, bool)> {
     let mut primary_key = false;
     let mut auto_increment = true;
@@ -51,7 +51,7 @@ fn is_internal(ty: &Type) -> bool {
 /// Calls `each` with every option of `#[sea_orm(…)]`, and its value if that is `true` or `false`.
 fn options(attrs: &[Attribute], mut each: impl FnMut(&Path, bool)) {
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("sea_orm")) {
-        // SeaORM's own derive reports errors in it.
+        // SeaORM's own derive reports errors in the attribute.
         let _ = attr.parse_nested_meta(|meta| {
             let mut value = true;
             if meta.input.peek(Token![=]) {

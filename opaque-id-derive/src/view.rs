@@ -15,7 +15,7 @@ use crate::attr::{
     with_bounds,
 };
 
-/// `#[view(…)]` of the struct.
+/// The options in `#[view(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
@@ -97,12 +97,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     Ok(quote!(#part #(#impls)*))
 }
 
-/// How the fields of a struct or a variant are filled.
+/// The code that fills the fields of a struct or a variant.
 #[derive(Default)]
 struct Filled {
     /// The model's fields in the pattern of a variant.
     sources: Vec<TokenStream>,
-    /// Fields that look at the whole model come first: the others take it apart.
+    /// The fields that read the whole model. They come first because the others move out of it.
     first: Vec<TokenStream>,
     rest: Vec<TokenStream>,
     values: Vec<TokenStream>,
@@ -154,7 +154,7 @@ impl Filled {
     }
 }
 
-/// Fills a field from one of the model. Errors are reported at the place `at`.
+/// Fills a field from one of the model. Errors point to `at`.
 fn fill(
     at: Span,
     krate: &impl ToTokens,
@@ -169,8 +169,8 @@ fn fill(
     quote_spanned!(at=> (&&&&#filling).fill(#from, keyring))
 }
 
-/// A part of other views, which alone know its model. A macro with the name of the type has the names of its fields, so that it is
-/// found wherever the type is.
+/// Expands a part of other views. Only the other views know its model. A macro with the name of the type
+/// contains the names of its fields, so that it is found wherever the type is.
 fn expand_part<'f>(
     view: &Ident,
     fields: impl Iterator<Item = &'f Field>,
@@ -219,7 +219,6 @@ fn expand_part<'f>(
     })
 }
 
-/// What the type is an `Option` of.
 fn in_option(ty: &Type) -> Option<&Type> {
     let Type::Path(ty) = ty else { return None };
     let last = ty.path.segments.last().filter(|last| last.ident == "Option")?;
@@ -232,7 +231,6 @@ fn in_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The path of the macro that a part's derive has written.
 fn part_path(ty: &Type) -> Result<&Path> {
     match in_option(ty).unwrap_or(ty) {
         Type::Path(ty) if ty.path.segments.iter().all(|segment| segment.arguments.is_none()) => {
@@ -245,7 +243,7 @@ fn part_path(ty: &Type) -> Result<&Path> {
     }
 }
 
-/// What a part's macro passes on: `[krate] ["prefix"] [Type] (field is_into is_required) …`.
+/// The arguments that a part's macro passes on: `[krate] ["prefix"] [Type] (field is_into is_required) …`.
 struct Part {
     krate: TokenStream,
     prefix: LitStr,
@@ -291,7 +289,7 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
         if of.is_none() || !is_required {
             return Ok(fill(prefix.span(), &krate, &ty, &of_model(&from), *is_into));
         }
-        // An outer join found no row if a column is null that the part requires.
+        // If a column is null that the part requires, an outer join found no row.
         let value = match is_into {
             true => quote_spanned!(prefix.span()=> model.#from.map(::core::convert::Into::into)),
             false => {
@@ -314,7 +312,6 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The model's field for a part's.
 fn prefixed(prefix: &LitStr, source: &Ident) -> Result<Ident> {
     let start = prefix.value();
     let mut name = match &*start {

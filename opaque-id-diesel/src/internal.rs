@@ -1,7 +1,7 @@
 //! `Internal<T>` with diesel's traits, and the SQL type `Id<T>`.
 //!
-//! diesel compares SQL types, so it lets two columns of `Uuid` be compared whatever they contain. `Id<T>` names the resource, each
-//! backend says how it is stored, and one `table!` serves all of them.
+//! diesel compares SQL types, so it would allow comparing any two columns of `Uuid`. `Id<T>` names the
+//! resource. Each backend defines how it is stored, and one `table!` serves all of them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,39 +17,16 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 
 adapter_internal_id! {
-    /// An internal id of a resource, which goes to the database through diesel and nowhere else.
+    /// An internal id of a resource. It goes to the database through diesel and nowhere else. [`Id`] has an
+    /// example.
     ///
-    /// It is a value for columns of the type [`Id<T>`](Id), and for the ones that `diesel print-schema` writes: `Uuid`
-    /// (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`, `Integer`, `Unsigned<BigInt>` and `Unsigned<Integer>` (MySQL). It is as large as its key and ordered as the database
-    /// orders it. It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
-    /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in
-    /// `debug_query`. The impls of those three traits that are listed below never apply: with them, the compiler's
-    /// error says what to do instead.
-    ///
-    /// ```
-    /// use diesel::prelude::*;
-    /// use opaque_id_diesel::{Internal, OpaqueId};
-    ///
-    /// diesel::table! {
-    ///     use diesel::sql_types::*;
-    ///     use opaque_id_diesel::Id;
-    ///     use super::Order;
-    ///     orders (id) { id -> Id<Order>, }
-    /// }
-    ///
-    /// #[derive(OpaqueId, Queryable, Selectable, Insertable, Identifiable)]
-    /// #[opaque_id(prefix = "order", key = i64)]
-    /// #[diesel(table_name = orders)]
-    /// pub struct Order {
-    ///     id: Internal<Order>,
-    /// }
-    ///
-    /// # fn main() -> Result<(), opaque_id_diesel::KeyError> {
-    /// let id = Internal::<Order>::from_key(42)?;
-    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// It is a value for columns of the type [`Id<T>`](Id), and of the types that `diesel print-schema`
+    /// writes: `Uuid` (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`, `Integer`, `Unsigned<BigInt>` and
+    /// `Unsigned<Integer>` (MySQL). It is as large as its key and has the database's order. It implements
+    /// neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key only by
+    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in
+    /// `debug_query`. The impls of those three traits below never apply: with them, the compiler's error
+    /// states the alternative.
     #[derive(AsExpression, FromSqlRow)]
     #[diesel(sql_type = Id<T>)]
     #[diesel(sql_type = Binary)]
@@ -65,9 +42,9 @@ adapter_internal_id! {
 
 /// The SQL type of a column with keys of a resource, for `table!`.
 ///
-/// The same `table!` works for every backend. Comparing a column with an id of another resource does not compile;
-/// with the SQL types `Uuid` or `Binary` it would. The code that `table!` writes is public, so the resource must be
-/// public too.
+/// The same `table!` works for every backend. Comparing a column with an id of another resource does not
+/// compile; with the SQL types `Uuid` or `Binary` it would. The code that `table!` writes is public, so the
+/// resource must be public too.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -118,7 +95,7 @@ impl<T: 'static> QueryId for Id<T> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-/// How a backend stores a key: the basis of [`Internal<T>`](Internal) and [`Id<T>`](Id).
+/// A backend's way of storing a key, the basis of [`Internal<T>`](Internal) and [`Id<T>`](Id).
 ///
 /// Only this crate implements it. Use it as a bound in code that is generic over the backend:
 ///
@@ -146,7 +123,7 @@ pub trait StoredIn<DB: Backend>: Repr {
     #[doc(hidden)]
     fn read<T: OpaqueId>(value: DB::RawValue<'_>) -> Result<Self, KeyError>;
 
-    /// From a column of [`SqlType`](Self::SqlType).
+    /// Reads a column of [`SqlType`](Self::SqlType).
     #[doc(hidden)]
     fn read_plain<T: OpaqueId>(value: DB::RawValue<'_>) -> Result<Self, KeyError> {
         Self::read::<T>(value)
@@ -174,7 +151,7 @@ where
         Ok(Self::from_repr(ReprOf::<T>::read::<T>(value)?)?)
     }
 
-    // diesel reports NULL: its own error shows that the struct of a left join is missing.
+    // diesel reports NULL, because its own error shows that the struct of a left join is missing.
 }
 
 /// Implements the same for a column of the backend's own type, as `diesel print-schema` writes it.
@@ -208,6 +185,6 @@ plain_column!(diesel::sql_types::Unsigned<Integer>);
 #[cfg(feature = "postgres")]
 plain_column!(diesel::sql_types::Uuid);
 
-// 4 list: diesel's `eq_any` takes whatever is a single value
+// 4 list: diesel's `eq_any` accepts any type with a single value
 
 // 5 key: diesel asks nothing of a primary key

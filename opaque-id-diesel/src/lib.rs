@@ -13,11 +13,11 @@ mod postgres;
 mod sqlite;
 
 pub use internal::{Id, Internal, StoredIn};
-/// For opaque-id-packs.
+/// Runs a call for opaque-id-packs.
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub use mapping::run::run;
-/// For opaque-id-packs.
+/// Runs a call for opaque-id-packs.
 #[cfg(feature = "async")]
 #[doc(hidden)]
 pub use mapping::run_async::run_async;

@@ -1,4 +1,4 @@
-//! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//! Columns of `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 
 use std::io::Write as _;
 
@@ -21,8 +21,8 @@ where
 {
     fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
         match <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup) {
-            // Asked for bytes, diesel's own driver takes text for them and does not tell; asked for a string, it
-            // says which of both it is.
+            // If asked for bytes, diesel's own driver also accepts text and does not report the difference.
+            // If asked for a string, it reports the actual type.
             MysqlType::Blob => MysqlType::String,
             other => other,
         }
@@ -44,14 +44,14 @@ impl StoredIn<Mysql> for Uuid {
     }
 
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
-        // diesel would take 16 characters of text for a key.
+        // diesel would accept 16 characters of text as a key.
         if value.value_type() != MysqlType::Blob {
             return Err(column_type::<T>(&value));
         }
         <Self as StoredIn<Mysql>>::read_plain::<T>(value)
     }
 
-    // A plain column is asked for as bytes.
+    // A plain column is requested as bytes.
     fn read_plain<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         Self::from_slice(value.as_bytes())
             .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, Box::new(error)))
@@ -67,7 +67,8 @@ macro_rules! integer {
                 ToSql::<$sql_type, Mysql>::to_sql(self, out)
             }
 
-            // The column may have been made wider, or is to become wider. diesel would cut a fraction off.
+            // The column may have another width because it was or will be made wider. diesel would cut off a
+            // fraction.
             fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
                 let unsigned_bits = match value.value_type() {
                     MysqlType::Tiny | MysqlType::Short | MysqlType::Long | MysqlType::LongLong => 0,
@@ -92,7 +93,7 @@ macro_rules! integer {
 
 integer!(i64 => BigInt, i32 => Integer, u32 => Unsigned<Integer>);
 
-/// For an `i64` in a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
+/// Writes an `i64` to a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
         let key = u64::try_from(*self.as_repr()).map_err(|_| KeyError::negative(T::PREFIX))?;

@@ -1,6 +1,6 @@
-//! diesel's traits for a newtype of an internal id, which delegates to it.
+//! diesel's traits for a newtype of an internal id. They delegate to the internal id.
 
-/// What the macros name.
+/// The names that the macros use.
 pub mod driver {
     pub use diesel::backend::Backend;
     pub use diesel::deserialize::{self, FromSql, Queryable};
@@ -58,7 +58,7 @@ macro_rules! __newtype {
     };
 }
 
-/// A newtype or a reference to it as an expression.
+/// Implements a newtype, or a reference to it, as an expression.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype_expression {

@@ -1,4 +1,4 @@
-//! `uuid`, `bigint` and `integer`.
+//! Columns of `uuid`, `bigint` and `integer`.
 
 use diesel::deserialize::FromSql;
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
@@ -22,7 +22,8 @@ where
     }
 }
 
-/// PostgreSQL's numbers of the types, from its `pg_type.dat`. diesel gives an element of an array the type of the array.
+/// PostgreSQL's numbers of the types, from its `pg_type.dat`. diesel reports the type of the array for an
+/// element.
 pub(crate) const UUID: u32 = 2950;
 const UUID_ARRAY: u32 = 2951;
 pub(crate) const INT8: u32 = 20;
@@ -47,7 +48,7 @@ impl StoredIn<Pg> for Uuid {
     }
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
-        // diesel would take any 16 bytes for a UUID, of text as well.
+        // diesel would accept any 16 bytes as a UUID, including text.
         if !matches!(value.get_oid().get(), UUID | UUID_ARRAY) {
             return Err(column_type::<T>(&value));
         }
@@ -65,7 +66,7 @@ macro_rules! integer {
                 ToSql::<$sql_type, Pg>::to_sql(self, out)
             }
 
-            // The column may have been made wider, or is to become wider.
+            // The column may have another width because it was or will be made wider.
             fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
                 let read = match value.get_oid().get() {
                     INT8 | INT8_ARRAY => FromSql::<BigInt, Pg>::from_sql(value),

@@ -1,4 +1,4 @@
-//! `BLOB` of 16 bytes and `INTEGER`.
+//! Columns of `BLOB` with 16 bytes and `INTEGER`.
 
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer};
@@ -21,7 +21,7 @@ where
     }
 }
 
-// diesel would take 16 characters of text for a key, 'abc' for 0 and 1.9 for 1.
+// diesel would accept 16 characters of text as a key, 'abc' as 0 and 1.9 as 1.
 fn check_type<T: OpaqueId>(
     value: &SqliteValue<'_, '_, '_>,
     expected: SqliteType,

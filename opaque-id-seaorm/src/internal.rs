@@ -12,14 +12,14 @@ use sea_orm::{
 use crate::compat::no_id;
 
 adapter_internal_id! {
-    /// An internal id of a resource, which goes to the database through SeaORM and nowhere else.
+    /// An internal id of a resource. It goes to the database through SeaORM and nowhere else.
     ///
-    /// It is a value for models, active models, filters, cursors and migrations, alone and in `Option`. It is stored
-    /// as its key is (16 bytes or an integer). It is as large as its key and ordered as the database orders it. It
-    /// implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key only by
-    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key); it also converts into SeaORM's own `Value`.
-    /// `Debug` hides the key, even in models and active models. The impls of those three traits that are listed below
-    /// never apply: with them, the compiler's error says what to do instead.
+    /// It is a value for models, active models, filters, cursors and migrations, alone and in `Option`. It is
+    /// stored like its key (16 bytes or an integer). It is as large as its key and has the database's order.
+    /// It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
+    /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). It also converts into
+    /// SeaORM's own `Value`. `Debug` hides the key, even in models and active models. The impls of those
+    /// three traits below never apply: with them, the compiler's error states the alternative.
     ///
     /// ```
     /// mod order {
@@ -112,14 +112,14 @@ where
     fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
         let column_type = column_type(row, index);
         let column_type = column_type.as_deref();
-        // SeaORM would take 16 characters of text for a UUID, and on MySQL 36.
+        // SeaORM would accept 16 characters of text as a UUID, and 36 on MySQL.
         if let Some(name) = column_type
             && !<ReprOf<T> as Repr>::is_column_type(name)
         {
             let error = KeyError::column_type(T::PREFIX, name, ReprOf::<T>::COLUMN);
             return Err(decode_error(error));
         }
-        // SeaORM reads an integer from a column of its own type only.
+        // SeaORM reads an integer only from a column of its own type.
         let repr = match column_type {
             Some("INT2") => {
                 i16::try_get_by(row, index).map(|value| Repr::from_integer(value.into()))
@@ -202,7 +202,7 @@ impl AutoIncremented for i32 {}
 impl AutoIncremented for u32 {}
 
 impl<T: OpaqueId> Internal<T> {
-    /// The derive names this function for a primary key that SeaORM treats as auto-incremented.
+    /// Is named by the derive for a primary key that SeaORM treats as auto-incremented.
     #[doc(hidden)]
     pub fn __is_auto_incremented()
     where

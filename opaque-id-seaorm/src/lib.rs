@@ -16,7 +16,7 @@ mod postgres;
 mod sqlite;
 
 pub use internal::Internal;
-/// For opaque-id-packs.
+/// Runs a call for opaque-id-packs.
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub use mapping::run::run;

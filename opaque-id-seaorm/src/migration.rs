@@ -1,5 +1,5 @@
-//! Columns and tables for migrations. A column is `uuid`, `BINARY(16)`, a 16-byte `BLOB` or an integer, according to
-//! the key and the database.
+//! Columns and tables for migrations. A column is `uuid`, `BINARY(16)`, a 16-byte `BLOB` or an integer,
+//! depending on the key and the database.
 //!
 //! ```
 //! use opaque_id_seaorm::migration::{id_column_null, pk_id};
@@ -32,7 +32,7 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use crate::mapping::run::dialect;
 use crate::{Internal, UuidMap};
 
-/// Returns the primary key column of a resource's table; an integer is auto-incremented.
+/// Returns the primary key column of a resource's table. An integer is auto-incremented.
 pub fn pk_id<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,
@@ -61,7 +61,7 @@ where
     column::<T>(backend, name).null().take()
 }
 
-/// Without a word about NULL, because SeaORM 1.1 keeps both.
+/// Returns a column without a NULL clause, because SeaORM 1.1 keeps both.
 fn column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,

@@ -1,4 +1,4 @@
-//! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//! Columns of `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 
 use sea_orm::ColIdx;
 use sea_orm::sqlx::mysql::MySqlRow;

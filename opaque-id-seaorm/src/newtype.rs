@@ -1,6 +1,6 @@
-//! SeaORM's traits for a newtype of an internal id, which delegates to it.
+//! SeaORM's traits for a newtype of an internal id. They delegate to the internal id.
 
-/// What the macros name.
+/// The names that the macros use.
 pub mod driver {
     #[cfg(feature = "postgres")]
     pub use sea_orm::TryGetableArray;
@@ -78,7 +78,7 @@ macro_rules! __newtype {
     };
 }
 
-/// In an array of PostgreSQL.
+/// Implements PostgreSQL's arrays for a newtype.
 #[cfg(feature = "postgres")]
 #[doc(hidden)]
 #[macro_export]
@@ -100,7 +100,7 @@ macro_rules! __newtype_array {
     };
 }
 
-/// Without PostgreSQL there are no arrays.
+/// Does nothing, because only PostgreSQL has arrays.
 #[cfg(not(feature = "postgres"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! `uuid`, `bigint` and `integer`.
+//! Columns of `uuid`, `bigint` and `integer`.
 
 use sea_orm::ColIdx;
 use sea_orm::sqlx::postgres::PgRow;

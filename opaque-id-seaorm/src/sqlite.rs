@@ -1,4 +1,4 @@
-//! `BLOB` of 16 bytes and `INTEGER`.
+//! Columns of `BLOB` with 16 bytes and `INTEGER`.
 
 use sea_orm::ColIdx;
 use sea_orm::sqlx::sqlite::SqliteRow;

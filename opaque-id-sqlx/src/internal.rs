@@ -1,4 +1,4 @@
-//! `Internal<T>` with sqlx's traits. It delegates to the stored type's own impls, after a look at the value's type.
+//! `Internal<T>` with sqlx's traits. It checks the value's type and delegates to the stored type's own impls.
 
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
@@ -10,28 +10,14 @@ use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 use crate::compat::ArgumentBuffer;
 
 adapter_internal_id! {
-    /// An internal id of a resource, which goes to the database through sqlx and nowhere else.
+    /// An internal id of a resource. It goes to the database through sqlx and nowhere else.
     ///
-    /// It binds and decodes as its key is stored (16 bytes or an integer). It works in `Option`, in `FromRow` and
-    /// in the macros' type overrides, on every database whose driver supports `Uuid` or the integer. It is as large as
-    /// its key and ordered as the database orders it. It implements neither `Serialize`, `Deserialize` nor
-    /// `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
-    /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits that are listed
-    /// below never apply: with them, the compiler's error says what to do instead.
-    ///
-    /// ```
-    /// use opaque_id_sqlx::{Internal, OpaqueId};
-    ///
-    /// #[derive(OpaqueId, sqlx::FromRow)]
-    /// #[opaque_id(prefix = "order", key = i64)]
-    /// struct Order {
-    ///     id: Internal<Order>,
-    /// }
-    ///
-    /// let id = Internal::<Order>::from_key(42)?;
-    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
-    /// # Ok::<(), opaque_id_sqlx::KeyError>(())
-    /// ```
+    /// It binds and decodes as its stored key (16 bytes or an integer). It works in `Option`, in `FromRow`
+    /// and in the macros' type overrides, on every database whose driver supports `Uuid` or the integer. It
+    /// is as large as its key and has the database's order. It implements neither `Serialize`, `Deserialize`
+    /// nor `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
+    /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits below never
+    /// apply: with them, the compiler's error states the alternative.
     pub struct Internal;
 }
 
@@ -45,7 +31,7 @@ where
         <ReprOf<T> as Type<DB>>::type_info()
     }
 
-    /// `decode` checks the type, so that its error can name the resource.
+    /// Accepts every type, because an error of `decode` can name the resource.
     fn compatible(_: &DB::TypeInfo) -> bool {
         true
     }
@@ -77,7 +63,8 @@ where
     ReprOf<T>: Decode<'r, DB>,
 {
     fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
-        // SQLite's driver would take NULL for 0, and every driver but PostgreSQL's 16 characters for a UUID.
+        // SQLite's driver would read NULL as 0, and every driver but PostgreSQL's would read 16 characters as
+        // a UUID.
         if value.is_null() {
             return Err(KeyError::null(T::PREFIX).into());
         }

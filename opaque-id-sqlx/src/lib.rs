@@ -16,7 +16,7 @@ pub use internal::Internal;
     any(feature = "postgres", feature = "mysql", feature = "sqlite")
 ))]
 pub use mapping::run::retry;
-/// For opaque-id-packs, and for `opaque-id packs`.
+/// Runs a call for opaque-id-packs and for `opaque-id packs`.
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub use mapping::run::run;

@@ -1,6 +1,6 @@
-//! sqlx's traits for a newtype of an internal id, which delegates to it.
+//! sqlx's traits for a newtype of an internal id. They delegate to the internal id.
 
-/// What the macros name.
+/// The names that the macros use.
 pub mod driver {
     pub use sqlx::encode::IsNull;
     pub use sqlx::error::BoxDynError;
@@ -67,7 +67,8 @@ macro_rules! __newtype {
     };
 }
 
-/// The bound has a lifetime, since the compiler would refuse one without parameters that does not hold: PostgreSQL has no `u32`.
+/// Implements arrays for a newtype. The bound has a lifetime because the compiler would refuse an unsatisfied
+/// bound without parameters, and PostgreSQL has no `u32`.
 #[cfg(feature = "postgres")]
 #[doc(hidden)]
 #[macro_export]
@@ -89,7 +90,7 @@ macro_rules! __newtype_array {
     };
 }
 
-/// Without PostgreSQL there are no arrays.
+/// Does nothing, because only PostgreSQL has arrays.
 #[cfg(not(feature = "postgres"))]
 #[doc(hidden)]
 #[macro_export]

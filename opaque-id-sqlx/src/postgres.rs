@@ -1,4 +1,4 @@
-//! `uuid`, `bigint` and `integer`; lists are arrays: `= ANY($1)` accepts a `Vec` or a slice.
+//! Columns of `uuid`, `bigint` and `integer`. Lists are arrays: `= ANY($1)` accepts a `Vec` or a slice.
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::ReprOf;

@@ -1,4 +1,4 @@
-//! actix-web's traits on these types, as only the crate of a type can have them.
+//! actix-web's traits on these types, because only the crate of a type can implement them.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -23,11 +23,12 @@ use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
 use crate::viewed::Viewed;
 
-/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's, a [`Keyring`] or a
-/// [`SharedKeyring`], as itself or in a [`Data`].
+/// Returns the keyring of a request. It is in the request's extensions, such as an audience's, or else the
+/// application's: a [`Keyring`] or a [`SharedKeyring`], by itself or in a [`Data`].
 ///
 /// # Errors
-/// 500 if there is none, or if the application has one of each type, as the first would not follow the other's secrets.
+/// 500 if there is none, or if the application has one of each type, because the first would not follow the
+/// other's secrets.
 pub fn keyring(request: &HttpRequest) -> Result<Keyring, Error> {
     fn app_data<T: 'static>(request: &HttpRequest) -> Option<&T> {
         let data = || request.app_data::<Data<T>>().map(|data| &***data);
@@ -64,10 +65,11 @@ impl<V: Serialize> Responder for Viewed<V> {
     }
 }
 
-/// Runs what answers a request. An id that another crate's extractor has deserialized is the server's error, and no client's.
+/// Runs the rest of a request. An id that another crate's extractor has deserialized is an error of the
+/// server.
 ///
 /// # Errors
-/// Those of a middleware, and 500 for such an id.
+/// The errors of a middleware, and 500 for such an id.
 pub async fn answer<B>(
     answer: impl Future<Output = Result<ServiceResponse<B>, Error>>,
 ) -> Result<ServiceResponse<B>, Error> {
@@ -92,7 +94,7 @@ impl Problem {
     }
 }
 
-/// The response's extensions have it as a [`Refusal`].
+/// Responds with the problem. The response's extensions contain it as a [`Refusal`].
 impl ResponseError for NotFound {
     fn status_code(&self) -> StatusCode {
         StatusCode::NOT_FOUND
@@ -103,7 +105,7 @@ impl ResponseError for NotFound {
     }
 }
 
-/// The response's extensions have it.
+/// Responds with the problem. The response's extensions contain the refusal.
 impl ResponseError for Refusal {
     fn status_code(&self) -> StatusCode {
         self.problem().status()

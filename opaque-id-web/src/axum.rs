@@ -1,4 +1,4 @@
-//! axum's traits on these types, as only the crate of a type can have them.
+//! axum's traits on these types, because only the crate of a type can implement them.
 
 use core::convert::Infallible;
 use core::task::{Context, Poll};
@@ -21,7 +21,8 @@ use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
 use crate::viewed::Viewed;
 
-/// Returns the keyring of a request: the one that a layer lends, such as an audience's, or else the application's.
+/// Returns the keyring of a request. It is the one that a layer lends, such as an audience's, or else the
+/// application's.
 pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
 where
     Keyring: FromRef<S>,
@@ -47,7 +48,7 @@ pub struct Lent(
     pub Keyring,
 );
 
-/// An extractor of the keyring that the layer `lend_keyring` lends: to seal cursors, for example.
+/// An extractor of the keyring from the layer `lend_keyring`, such as for sealing cursors.
 ///
 /// # Rejections
 /// 500 without the layer.
@@ -86,10 +87,11 @@ impl<V: Serialize> IntoResponse for Viewed<V> {
     }
 }
 
-/// Runs what answers a request. An id that another crate's extractor has deserialized is the server's error, and no client's.
+/// Runs the rest of a request. An id that another crate's extractor has deserialized is an error of the
+/// server.
 ///
 /// # Errors
-/// Those of `answer`.
+/// The errors of `answer`.
 pub async fn answer<E>(
     keyring: Option<Keyring>,
     answer: impl Future<Output = Result<Response, E>>,
@@ -107,14 +109,14 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The response's extensions have it as a [`Refusal`].
+/// Responds with the problem. The response's extensions contain it as a [`Refusal`].
 impl IntoResponse for NotFound {
     fn into_response(self) -> Response {
         Refusal::from(self).into_response()
     }
 }
 
-/// The response's extensions have it.
+/// Responds with the problem. The response's extensions contain the refusal.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = self.problem().into_response();
@@ -138,7 +140,7 @@ impl<R: IntoResponse> IntoResponse for Rejection<R> {
     }
 }
 
-/// To put before the body of a response.
+/// Adds the header. Write it before the body of a response.
 impl IntoResponseParts for Links {
     type Error = Infallible;
 

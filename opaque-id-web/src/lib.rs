@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
-// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
+// order.
 #![doc(html_root_url = "https://docs.rs/opaque-id-web/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -19,7 +20,7 @@ mod schema;
 mod scope;
 mod viewed;
 
-/// Frameworks without a crate of their own.
+/// Guides for frameworks without their own crate.
 #[cfg(doc)]
 pub mod guide {
     #[doc = include_str!("guide/poem.md")]

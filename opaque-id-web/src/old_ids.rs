@@ -1,4 +1,4 @@
-//! The layer that lets `Opened` and `External` accept old ids, and marks responses to them as deprecated.
+//! The layer below which `Opened` and `External` accept old ids. It marks responses to them as deprecated.
 
 use core::any::{Any, TypeId};
 use core::fmt;
@@ -11,14 +11,14 @@ use opaque_id_core::old_ids::{OldIds, OpenedId};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, IdError, Keyring};
 
-/// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids. In our
-/// extractors, an `External` becomes the id that an old id stands for, so that [`Accepted`](crate::Accepted) accepts it.
+/// A layer below which [`Opened`](crate::Opened) also accepts the old ids that the API showed before. In our
+/// extractors, an old id becomes its `External`, so that [`Accepted`](crate::Accepted) accepts it.
 ///
-/// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
-/// and, if its `OldIds` name a page, `Link` with `rel="deprecation"`, unless its status is 4xx: a refusal is the same for
-/// all ids. In a body, an old id may be a JSON number.
+/// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745),
+/// `Sunset` (RFC 8594) and, if its `OldIds` name a page, `Link` with `rel="deprecation"`. A 4xx response does
+/// not have them, because a refusal is the same for all ids. In a body, an old id may be a JSON number.
 ///
-/// `docs/MOVING.md` has all steps of moving an API, of which this is one.
+/// `docs/MOVING.md` lists all steps of moving an API to external ids.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -52,12 +52,12 @@ pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 #[derive(Clone)]
 struct OfResource {
     old_ids: Arc<dyn Any + Send + Sync>,
-    /// For an `External` of the resource, whose type the core does not know.
+    /// Returns the `External` of an old id. The core does not know its type.
     external: fn(&OfResource, &OfRequest, &str, &Keyring) -> OfOldId,
     headers: Arc<[Header]>,
 }
 
-/// A header of a response: its name, in lower case, and its value.
+/// A response header: its lower-case name and its value.
 pub type Header = (&'static str, String);
 
 impl OldIdsLayer {
@@ -67,7 +67,7 @@ impl OldIdsLayer {
         Self::default()
     }
 
-    /// Adds the old ids of a resource. Keep an [`Arc`] of it for its [`counts`](OldIds::counts).
+    /// Adds the old ids of a resource. Keep an [`Arc`] of it to read its [`counts`](OldIds::counts).
     #[must_use]
     pub fn of<T: SealedResource>(mut self, old_ids: impl Into<Arc<OldIds<T>>>) -> Self {
         let old_ids = old_ids.into();
@@ -128,34 +128,33 @@ impl fmt::Debug for OldIdsLayer {
     }
 }
 
-/// The old ids that a request may have, in its extensions.
+/// The accepted old ids of a request, in its extensions.
 #[derive(Clone)]
 pub struct OfRequest(Arc<Inner>);
 
 struct Inner {
     layer: OldIdsLayer,
-    /// Those of a layer around this one.
+    /// The old ids of an outer layer.
     outer: Option<OfRequest>,
-    /// The headers of the first old id that was accepted.
+    /// The headers of the first accepted old id.
     headers: OnceLock<Arc<[Header]>>,
 }
 
 impl OfRequest {
-    /// The old ids of a layer, inside of an outer one's.
+    /// Creates the old ids of a layer inside an outer layer.
     #[must_use]
     pub fn new(layer: &OldIdsLayer, outer: Option<Self>) -> Self {
         Self(Arc::new(Inner { layer: layer.clone(), outer, headers: OnceLock::new() }))
     }
 
-    /// Returns the headers that a response with this status gets: none if it is 4xx, as a refusal, 404 or 422, must not show
-    /// whether an id was an old one that was ever shown.
+    /// Returns the headers of a response with this status. There are none if it is 4xx, because a refusal
+    /// (404 or 422) must not show whether an id is an old one that was ever shown.
     #[must_use]
     pub fn headers(&self, status: u16) -> &[Header] {
         let headers = self.0.headers.get().filter(|_| !(400..500).contains(&status));
         headers.map(|headers| &**headers).unwrap_or_default()
     }
 
-    /// Accepts a new or an old id, if the layer has old ids of the resource.
     pub(crate) fn accept<T: SealedResource>(
         &self,
         text: &str,
@@ -165,7 +164,7 @@ impl OfRequest {
         Some(of_resource.open::<T>(request, text, keyring)?.map(|opened| opened.id))
     }
 
-    /// Converts an old id into an `External` of the resource with this type, if the layer has old ids of it.
+    /// Converts an old id into an `External`, if the layer has old ids of the resource.
     pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OfOldId {
         let (request, of_resource) = self.of_resource(resource)?;
         (of_resource.external)(of_resource, request, text, keyring)

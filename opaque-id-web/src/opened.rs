@@ -14,9 +14,9 @@ use crate::scope::{self, Scope, is_text};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
-/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, next to plain
-/// values. It is deserialized by our extractors only, as they have the keyring. Below the layer
-/// [`OldIdsLayer`](crate::OldIdsLayer) it is also opened from old ids.
+/// It can be used wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps,
+/// next to plain values. Only our extractors deserialize it, because they have the keyring. Below the layer
+/// [`OldIdsLayer`](crate::OldIdsLayer) it also accepts old ids.
 ///
 /// ```
 /// use opaque_id_core::OpaqueId;
@@ -36,7 +36,8 @@ use crate::scope::{self, Scope, is_text};
 /// }
 /// ```
 ///
-/// It also has `FromStr`, for crates such as serde_with that parse texts in a field. It parses inside of our extractors only.
+/// It also implements `FromStr`, for crates such as serde_with that parse texts in a field. It parses only
+/// inside our extractors.
 ///
 /// With the features `utoipa5`, `utoipa6` and `schemars1` it has the schema of `External<T>`.
 pub struct Opened<T: SealedResource>(
@@ -46,41 +47,19 @@ pub struct Opened<T: SealedResource>(
 
 opaque_id_core::value_traits!(Opened: SealedResource);
 
-/// An id of one of several resources that the extractor has opened, wherever an [`Opened`] can be, but not from old ids.
-///
-/// ```
-/// use opaque_id_core::{AnyId, Internal, OpaqueId};
-/// use opaque_id_web::OpenedAny;
-///
-/// # #[derive(OpaqueId)]
-/// # #[opaque_id(prefix = "user")]
-/// # struct User;
-/// # #[derive(OpaqueId)]
-/// # #[opaque_id(prefix = "team")]
-/// # struct Team;
-/// #[derive(AnyId)]
-/// enum Node {
-///     User(Internal<User>),
-///     Team(Internal<Team>),
-/// }
-///
-/// /// `{"parent": "team_…"}`
-/// #[derive(serde::Deserialize)]
-/// struct Move {
-///     parent: OpenedAny<Node>,
-/// }
-/// ```
+/// An id of one of several resources ([`AnyId`](opaque_id_core::AnyId)) that the extractor has opened. It can
+/// be used wherever an [`Opened`] can, but does not accept old ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpenedAny<A: AnyId>(
     /// The internal id.
     pub A,
 );
 
-/// A request whose ids the extractor has opened, `#[derive(IntoModel)]`: the model.
+/// A model from a request with `#[derive(IntoModel)]`. The extractor has opened the ids.
 ///
-/// A refused id in it has the same answer, the same envelope and the same event in the log as an [`Opened`]. An error of
-/// [`Keyring::accept`](opaque_id_core::Keyring::accept) in a handler has these only if it is converted into a
-/// [`Refusal`](crate::Refusal).
+/// A refused id in it has the same answer, the same envelope and the same event in the log as an [`Opened`].
+/// An error of [`Keyring::accept`](opaque_id_core::Keyring::accept) in a handler has these only if it is
+/// converted into a [`Refusal`](crate::Refusal).
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoModel, OpaqueId};
@@ -119,14 +98,14 @@ impl<'de, R: IntoModel<M> + Deserialize<'de>, M> Deserialize<'de> for Accepted<R
     }
 }
 
-/// What a scope opens.
+/// A type of id that a scope opens.
 trait Openable: Sized {
     /// The prefix of the resource, unless it is one of several.
     const RESOURCE: Option<&'static str>;
 
     fn from_text(text: &str, scope: &Scope) -> Result<Self, IdError>;
 
-    /// A number is an old id, if it is an id at all.
+    /// Reads a number as an old id.
     fn from_number(_: &str, _: &Scope) -> Result<Self, IdError> {
         Err(IdError::NotText)
     }
@@ -192,7 +171,7 @@ macro_rules! refuse {
     )*};
 }
 
-/// Visits every type, so that a body's number is refused as a malformed id is.
+/// Visits every type, so that a number in a body is refused like a malformed id.
 impl<'de, V: Openable> Visitor<'de> for OpenedVisitor<V> {
     type Value = V;
 
@@ -250,7 +229,7 @@ macro_rules! openable {
             }
         }
 
-        /// For serde_with and its relatives, in our extractors.
+        /// Parses an id for crates such as serde_with, in our extractors.
         impl<T: $bound> FromStr for $name<T> {
             type Err = value::Error;
 

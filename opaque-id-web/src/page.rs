@@ -18,16 +18,16 @@ pub(crate) const LIMIT: &str = "limit";
 pub(crate) const STARTING_AFTER: &str = "starting_after";
 pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
-/// How many bytes of other parameters links repeat, each of them twice.
+/// The limit of bytes of other parameters in links. Links repeat them twice.
 const MAX_OTHERS: usize = 2_048;
 
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
-/// `DEFAULT` is the limit of a request without one, and `MAX` the highest. Parameters with other names are left to other
-/// extractors, such as `Query`.
+/// `DEFAULT` is the limit of a request without one, and `MAX` the highest limit. Other extractors, such as
+/// `Query`, read the other parameters.
 ///
-/// The handler chooses the order by [`ascending`](Self::ascending) or [`descending`](Self::descending), queries
-/// the rows, and passes them to [`PageRequest::finish`]:
+/// The handler chooses the order by [`ascending`](Self::ascending) or [`descending`](Self::descending),
+/// queries the rows, and passes them to [`PageRequest::finish`]:
 ///
 /// ```
 /// use opaque_id_core::{Internal, Keyring, OpaqueId};
@@ -54,75 +54,49 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
     Asked<Position<T::Internal>>,
 );
 
-/// The page of a [`Listing`], which is ordered by other columns before the key: `?limit=20&starting_after=user_position_…`, or
-/// `ending_before`. As [`PageQuery`], but the handler opens the position, as it knows the list and its filter.
-///
-/// ```
-/// use std::error::Error;
-///
-/// use opaque_id_core::page::Listing;
-/// use opaque_id_core::{Internal, Keyring, OpaqueId};
-/// use opaque_id_web::{Links, ListingQuery};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(serde::Serialize)]
-/// struct Filter {
-///     team: String,
-/// }
-///
-/// /// `GET /users?team=red&starting_after=user_position_…`, by name
-/// fn list(keyring: &Keyring, filter: &Filter, query: ListingQuery<10, 50>) -> Result<(Links, usize), Box<dyn Error>> {
-///     let by_name = Listing::<Internal<User>, String>::new("users by name", filter)?;
-///     let request = query.ascending(&by_name, keyring)?;
-///     // SELECT … ORDER BY name, id LIMIT {fetch()}, from request.position() on
-///     let rows: Vec<(String, Internal<User>)> = Vec::new();
-///     let page = request.finish(rows, |(name, id)| by_name.seal(keyring, name, *id)).transpose()?;
-///     Ok((query.links(&page), page.rows.len()))
-/// }
-/// ```
+/// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. It is
+/// like [`PageQuery`], but the handler opens the position, because it knows the list and its filter. Pass the
+/// [`PageRequest`] and the rows to [`links`](Self::links) as there.
 ///
 /// # Rejections
-/// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions, with 404.
+/// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions with
+/// 404.
 #[derive(Debug)]
 pub struct ListingQuery<const DEFAULT: u16 = 20, const MAX: u16 = 100>(Asked<String>);
 
-/// What a client asks for.
 #[derive(Debug)]
 struct Asked<P> {
     limit: u16,
     start: Start<P>,
-    /// All parameters but the positions.
+    /// All parameters except the positions.
     others: String,
 }
 
-/// An error for parameters that are not a page. As a response it is a problem (RFC 9457) with status 400.
+/// An error for invalid parameters of a page. As a response it is a problem (RFC 9457) with status 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InvalidPage {
-    /// The limit is not a number, or out of its bounds.
+    /// The limit is not a number or is out of bounds.
     #[error("expected a `limit` from 1 to {max}")]
     #[non_exhaustive]
     Limit {
         /// The highest limit.
         max: u16,
     },
-    /// There are two cursors.
+    /// The request has two cursors.
     #[error("expected one of `starting_after` and `ending_before`, found both")]
     TwoCursors,
     /// A parameter is repeated.
     #[error("expected one `{name}`, found several")]
     #[non_exhaustive]
     Repeated {
-        /// Its name.
+        /// The parameter's name.
         name: &'static str,
     },
 }
 
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX> {
-    /// Reads the query of a URL. The keyring opens its cursor.
+    /// Reads the query of a URL and opens its cursor with the keyring.
     ///
     /// # Errors
     /// [`Rejection`] of a refused cursor or of an [`InvalidPage`].
@@ -137,7 +111,8 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         Ok(Self(Asked { limit, start, others }))
     }
 
-    /// Requests the page of a list that ascends by its ids: the oldest row is first, if keys begin with a time.
+    /// Requests the page of a list that ascends by its ids. If keys begin with a time, the oldest row is
+    /// first.
     #[must_use]
     pub fn ascending(&self) -> PageRequest<Position<T::Internal>> {
         PageRequest::ascending(self.0.limit, self.0.start)
@@ -149,8 +124,9 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         PageRequest::descending(self.0.limit, self.0.start)
     }
 
-    /// Returns the links to the page's neighbors, or none if the query's other parameters are longer than 2 kB, since
-    /// proxies refuse long headers. Without the parameters the links would be those of another list.
+    /// Returns the links to the page's neighbors. There are none if the query's other parameters are longer
+    /// than 2 kB, because proxies refuse long headers, and without the parameters the links would lead to
+    /// another list.
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, Cursor<T>>) -> Links {
         self.0.links(page)
@@ -161,12 +137,12 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     /// Reads the query of a URL.
     ///
     /// # Errors
-    /// [`InvalidPage`]
+    /// [`InvalidPage`] if a parameter is invalid.
     pub fn read(query: &str) -> Result<Self, InvalidPage> {
         Asked::read::<DEFAULT, MAX>(query).map(Self)
     }
 
-    /// Returns the links to the page's neighbors, as [`PageQuery::links`].
+    /// Returns the links to the page's neighbors, like [`PageQuery::links`].
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, String>) -> Links {
         self.0.links(page)
@@ -175,7 +151,7 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
 
 #[cfg(feature = "tokens")]
 impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
-    /// Requests the page of a list whose columns and ids ascend.
+    /// Requests the page of a list with ascending columns and ids.
     ///
     /// # Errors
     /// [`Refusal`] if the position is not one of this list.
@@ -187,10 +163,10 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
         Ok(PageRequest::ascending(self.0.limit, self.start(listing, keyring)?))
     }
 
-    /// Requests the page of a list whose columns and ids descend.
+    /// Requests the page of a list with descending columns and ids.
     ///
     /// # Errors
-    /// As [`ascending`](Self::ascending).
+    /// The same as [`ascending`](Self::ascending).
     pub fn descending<I: InternalId, V: Serialize + DeserializeOwned>(
         &self,
         listing: &Listing<I, V>,
@@ -274,11 +250,11 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> fmt::Debug for PageQuery<T
     }
 }
 
-/// The header `Link` (RFC 8288) of a page. It has `rel="next"` and `rel="prev"` as far as there are such pages, with the
-/// request's other parameters.
+/// The header `Link` (RFC 8288) of a page. It has `rel="next"` and `rel="prev"` if there are such pages, with
+/// the request's other parameters.
 ///
-/// The targets are relative to the request's URL, such as `<?limit=20&starting_after=user_cursor_…>`. So they are right
-/// behind every proxy and in nested routers.
+/// The targets are relative to the request's URL, such as `<?limit=20&starting_after=user_cursor_…>`. So they
+/// are correct behind every proxy and in nested routers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links(Option<String>);
 

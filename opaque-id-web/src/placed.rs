@@ -8,7 +8,7 @@ use serde_path_to_error::{Path, Segment, Track};
 
 use crate::scope::{set_pointer, set_record, take_record};
 
-/// A value of a body: the refusal of an id in it has the id's place, as far as serde knows it.
+/// A value of a body. The refusal of an id in it has the id's place, if serde knows it.
 #[derive(Debug)]
 pub struct Placed<T>(
     /// The value.
@@ -40,7 +40,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// A value of a query or a form, in which a repeated name is a list, and an empty value of an id is none.
+/// A value of a query or a form. A repeated name is a list, and an empty value of an optional id is `None`.
 ///
 /// It deserializes everything that serde_urlencoded does. A refused id in it has a place, as in [`Placed`].
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Listed<T> {
                 Err(failed) => failed,
             };
             let (refused, len) = (take_record(), rest.len());
-            // A form's empty selection is an empty text, which is no id.
+            // A form sends its empty selection as an empty text.
             if let (Some(_), Some(Segment::Map { key })) = (&refused, path.iter().next()) {
                 rest.retain(|(name, value)| name != key || !value.is_empty());
             }

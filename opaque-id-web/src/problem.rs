@@ -1,4 +1,4 @@
-//! Answers as RFC 9457 has them.
+//! Problem responses (RFC 9457).
 
 use http::StatusCode;
 
@@ -8,18 +8,19 @@ use crate::refusal::{NoKeyring, NotFound, Refusal};
 /// The content type of a [`Problem`].
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// An answer to a client, of the content type [`PROBLEM_JSON`].
+/// A response to a client with the content type [`PROBLEM_JSON`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The status, which the body has as well.
+    /// The status. The body contains it too.
     pub status: StatusCode,
-    /// The body, which is JSON.
+    /// The JSON body.
     pub body: String,
 }
 
 impl Problem {
-    /// With the members that every problem has, and with `more` members, which are JSON and start with a comma.
+    /// Creates a problem with the common members. `more` is JSON with further members and starts with a
+    /// comma.
     fn new(status: StatusCode, title: &str, more: &str) -> Self {
         let code = status.as_u16();
         let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{code}{more}}}"#);
@@ -28,7 +29,7 @@ impl Problem {
 }
 
 impl NotFound {
-    /// Returns the answer, which is the same for each refused id in a URL.
+    /// Returns the response. It is the same for each refused id in a URL.
     #[must_use]
     pub fn problem(self) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "Not Found", "")
@@ -36,7 +37,7 @@ impl NotFound {
 }
 
 impl Refusal {
-    /// Returns the answer.
+    /// Returns the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let Some(pointer) = self.pointer() else {
@@ -50,7 +51,7 @@ impl Refusal {
 }
 
 impl NoKeyring {
-    /// Returns the answer.
+    /// Returns the response.
     #[must_use]
     pub fn problem(self) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", "")
@@ -58,7 +59,7 @@ impl NoKeyring {
 }
 
 impl InvalidPage {
-    /// Returns the answer.
+    /// Returns the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let detail = format!(r#","detail":{}"#, json(&self.to_string()));

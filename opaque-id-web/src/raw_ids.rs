@@ -1,18 +1,18 @@
-//! What tests look for in responses.
+//! A check of responses in tests.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Checks a header or the body of a response, in a test: the layers `panic_on_raw_ids` call it.
+/// Checks a header or the body of a response in a test. The layers `panic_on_raw_ids` call it.
 ///
 /// # Panics
-/// If it has a UUIDv7, a ULID, or one of the values as a whole word. Other texts of 26 or 32 characters have a time that is not
-/// between 2010 and tomorrow.
+/// If it has a UUIDv7, a ULID, or one of the values as a whole word. A text of 26 or 32 characters counts
+/// only if its time is between 2010 and tomorrow.
 pub fn assert_no_raw_id(text: &[u8], values: &[String]) {
     let is_alphanumeric =
         |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphanumeric);
     let starts = (0..text.len()).filter(|at| !is_alphanumeric(at.checked_sub(1)));
     for (at, rest) in starts.map(|at| (at, &text[at..])) {
-        // After an underscore, 26 characters are of an external id.
+        // After an underscore, 26 characters belong to an external id.
         let is_in_id = at.checked_sub(1).is_some_and(|before| text[before] == b'_');
         let is_raw = |len| match len {
             26 => !is_in_id && is_ulid(&rest[..len]),

@@ -1,10 +1,11 @@
-//! The keyring that an extractor lends to the ids that serde reaches.
+//! The keyring that an extractor lends to the ids in serde's values.
 //!
-//! serde reaches ids at any depth of an application's types, and has no place for a keyring, nor for an error that is more than a
-//! text. A wire type for each of the application's types would need a derive that repeats serde's attributes. So extractors run
-//! the framework's own with the keyring in a thread-local, which is exchanged around each poll, so that no other task sees it, and which
-//! receives the reason of a refusal. The core likewise notes in the thread which external id has been refused last. An id in an
-//! extractor of another crate finds no keyring: the log names the extractors.
+//! serde reaches ids at any depth of an application's types, and has no place for a keyring or for an error
+//! that is more than a text. A wire type for each of the application's types would need a derive that repeats
+//! serde's attributes. So our extractors run the framework's extractors with the keyring in a thread-local.
+//! It is exchanged around each poll, so that no other task sees it, and it also receives the reason of a
+//! refusal. The core likewise records the last refused external id in the thread. An id in an extractor of
+//! another crate finds no keyring, and the log names our extractors.
 
 use core::any::TypeId;
 use core::mem::{self, swap};
@@ -21,33 +22,33 @@ use serde_core::de::Error;
 use crate::old_ids::OfRequest;
 use crate::refusal::{NoKeyring, Refusal};
 
-/// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
+/// The keyring and the state of an extractor, in the thread-local while it is polled.
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) keyring: Keyring,
     pub(crate) old_ids: Option<OfRequest>,
-    /// Whether a refused id becomes one that no row has, instead of an error.
+    /// Whether a refused id becomes one that no row has instead of an error.
     is_again: bool,
     /// The numbers of the refused ids, by the prefix of the expected resource and their texts.
     stand_ins: HashMap<(&'static str, String), u32>,
-    /// serde's errors are texts, so what was refused is kept here.
+    /// The refusal. It is stored here because serde's errors are texts.
     refused: Option<Record>,
     place: Place,
-    /// Where a [`Placed`](crate::Placed) value could not be deserialized, as a JSON pointer.
+    /// The place of a [`Placed`](crate::Placed) value that failed, as a JSON pointer.
     pointer: String,
-    /// Where an id is in the value that could not be deserialized.
+    /// The place of an id in the failed value.
     within: String,
 }
 
-/// The prefix of the expected resource, and why its id was refused.
+/// The prefix of the expected resource, and the reason.
 pub(crate) type Record = (Option<&'static str>, IdError);
 
-/// Where a request has what an extractor reads.
+/// The part of a request that an extractor reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the path or the query, where every value is a text.
+    /// The path or the query. Every value is a text.
     Url,
-    /// In the body.
+    /// The body.
     Body,
 }
 
@@ -57,10 +58,10 @@ thread_local! {
     static HAS_NO_KEYRING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a framework's extractor so that ids are opened in it.
+/// Runs a framework's extractor and opens the ids in it.
 ///
 /// # Errors
-/// [`Failed`], whose [`again`](Failed::again) has the reason.
+/// [`Failed`]. Its [`again`](Failed::again) returns the reason.
 pub async fn extract<T, E>(
     keyring: Keyring,
     old_ids: Option<OfRequest>,
@@ -81,7 +82,7 @@ pub async fn extract<T, E>(
     extracted.map_err(|error| Failed { error, scope })
 }
 
-/// An extractor that failed, by an id or otherwise.
+/// An extractor that failed because of an id or for another reason.
 #[derive(Debug)]
 pub struct Failed<E> {
     error: E,
@@ -89,11 +90,12 @@ pub struct Failed<E> {
 }
 
 impl<E> Failed<E> {
-    /// Returns the error, and the refusal of an id unless something else is wrong.
+    /// Returns the error, and the refusal of an id if nothing else is wrong.
     ///
-    /// If only ids were refused, the same extractor runs again, as if they were right. Other errors of a request must be the same
-    /// for genuine and for refused ids, or they would say which id is genuine. So the ids of the second run are equal if their texts are,
-    /// or if they open to the same row.
+    /// If only ids were refused, the extractor runs again with stand-ins for them. Other errors of a request
+    /// must be the same for genuine and for refused ids, because they would otherwise reveal which id is
+    /// genuine. So the ids of the second run are equal if their texts are equal, or if they open to the same
+    /// row.
     pub async fn again<T>(
         self,
         extractor: impl Future<Output = Result<T, E>>,
@@ -112,9 +114,9 @@ impl<E> Failed<E> {
 }
 
 impl Scope {
-    /// Returns the scope as well, with the id that was refused last.
+    /// Runs the extractor in this scope. Returns the scope with the last refused id.
     async fn run<F: Future>(self, extractor: F) -> (F::Output, Self) {
-        /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
+        /// Exchanges the thread's scope and restores it at the end, even after a panic.
         struct Entered<'a>(&'a mut Option<Scope>, Option<Extractor>);
 
         impl<'a> Entered<'a> {
@@ -151,7 +153,6 @@ impl Scope {
     }
 }
 
-/// The external id of an old one, in an extractor below the layer of old ids.
 fn of_old_id(resource: TypeId, text: &str) -> OfOldId {
     SCOPE.with_borrow(|scope| {
         let Scope { old_ids, keyring, .. } = scope.as_ref()?;
@@ -173,7 +174,7 @@ impl Scope {
     }
 }
 
-/// Parses external ids that are not the request's: of a text that has another meaning as well.
+/// Parses external ids in a text that may have another meaning, without recording refusals.
 fn quietly<R>(parse: impl FnOnce() -> R) -> R {
     let extractor = replace_extractor(None);
     let parsed = parse();
@@ -181,7 +182,7 @@ fn quietly<R>(parse: impl FnOnce() -> R) -> R {
     parsed
 }
 
-/// Takes what was refused last.
+/// Removes and returns the last refusal.
 pub(crate) fn take_record() -> Option<Record> {
     let of_core = take_refused().map(|(resource, reason)| (Some(resource), reason));
     SCOPE.with_borrow_mut(|scope| scope.as_mut()?.refused.take()).or(of_core)
@@ -195,7 +196,7 @@ pub(crate) fn set_record(refused: Option<Record>) {
     });
 }
 
-/// Notes where the value is that could not be deserialized.
+/// Records the place of the failed value.
 pub(crate) fn set_pointer(pointer: String) {
     SCOPE.with_borrow_mut(|scope| {
         if let Some(scope) = scope {
@@ -204,7 +205,7 @@ pub(crate) fn set_pointer(pointer: String) {
     });
 }
 
-/// A URL's 042 is the text and not the number, whatever a framework makes of it.
+/// Returns whether values are texts. In a URL, 042 is a text even if the framework converts it into a number.
 pub(crate) fn is_text() -> bool {
     SCOPE.with_borrow(|scope| scope.as_ref().is_some_and(|scope| scope.place == Place::Url))
 }
@@ -235,7 +236,6 @@ pub(crate) fn open<V, E: Error>(
     })
 }
 
-/// Accepts a request by the keyring of the extractor.
 pub(crate) fn accept<R: IntoModel<M>, M, E: Error>(request: R) -> Result<M, E> {
     let keyring = SCOPE.with_borrow(|scope| scope.as_ref().map(|scope| scope.keyring.clone()));
     keyring.ok_or_else(no_keyring)?.accept(request).map_err(|error| {
@@ -249,7 +249,8 @@ pub(crate) fn accept<R: IntoModel<M>, M, E: Error>(request: R) -> Result<M, E> {
     })
 }
 
-/// An id was deserialized outside of our extractors. Clients see the error, unless a layer answers, so the remedy is in the log.
+/// Records that an id was deserialized outside of our extractors. Clients see the error unless a layer
+/// answers, so the remedy is in the log.
 fn no_keyring<E: Error>() -> E {
     HAS_NO_KEYRING.set(true);
     E::custom(NoKeyring::new(
@@ -257,7 +258,7 @@ fn no_keyring<E: Error>() -> E {
     ))
 }
 
-/// Runs what answers a request, to which a keyring is lent, and returns whether an id in it found no keyring.
+/// Runs the rest of a request with a lent keyring. Returns whether an id in it found no keyring.
 pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F::Output, bool) {
     struct Entered(Option<Option<Keyring>>);
 
@@ -283,7 +284,6 @@ pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F:
     (output, has_none)
 }
 
-/// Returns the keyring that a layer lends to the request which this thread answers.
 #[cfg(feature = "axum-core05")]
 pub(crate) fn lent() -> Option<Keyring> {
     LENT.with_borrow(Clone::clone)

@@ -1,13 +1,13 @@
-//! A response that the keyring of its request seals.
+//! A response with ids that the request's keyring seals.
 
 use core::fmt;
 
 use opaque_id_core::{IntoView, Keyring};
 
-/// A JSON response whose ids the keyring of the request seals, so that a handler needs no keyring.
+/// A JSON response with ids that the request's keyring seals, so that a handler needs no keyring.
 ///
-/// In axum, the layer `lend_keyring` must be around the handler: otherwise the response is 500, and the log names the layer. In
-/// actix-web, the keyring is that of the extractors.
+/// In axum, the layer `lend_keyring` must be around the handler. Otherwise the response is 500, and the log
+/// names the layer. In actix-web, the keyring is that of the extractors.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, OpaqueId, View};
@@ -38,7 +38,7 @@ impl<V> Viewed<V> {
         Self::by(|keyring| keyring.view(model))
     }
 
-    /// Creates the view when the response is made: of a page with its cursors, or of several models.
+    /// Creates the view when the response is made. Use it for a page with its cursors, or for several models.
     #[must_use]
     pub fn by(view: impl FnOnce(&Keyring) -> V + Send + 'static) -> Self {
         Self(Box::new(view))

@@ -1,4 +1,5 @@
-//! The kit of spec/: runs an implementation of the wire format through the vectors and through random cases, whose answers are ours.
+//! The conformance kit of spec/. It compares the answers of an implementation with the vectors and, in random
+//! cases, with ours.
 
 mod ours;
 mod random;
@@ -21,16 +22,16 @@ use self::report::{Judged, Report};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Conformance {
-    /// How many random cases follow the vectors
+    /// The number of random cases after the vectors
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     random: usize,
-    /// The random cases, the same for a number
+    /// The seed of the random cases; a number always gives the same cases
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Write a report with all differences, in JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Answer the protocol instead, as this implementation does
+    /// Answer the protocol instead, like this implementation
     #[arg(long, conflicts_with_all = ["random", "seed", "report", "command"])]
     answer: bool,
     /// The program that answers, with its arguments
@@ -38,13 +39,13 @@ pub(crate) struct Conformance {
     command: Vec<String>,
 }
 
-/// A request, and what an implementation must answer.
+/// A request and the expected answer.
 #[derive(Deserialize, Serialize)]
 struct Case {
-    /// The requirements of FORMAT.md that it tests, or that an answer depends on.
+    /// The requirements of FORMAT.md that it tests or that an answer depends on.
     requirements: Vec<String>,
     about: String,
-    /// `null` if it must refuse, and `"opens"` if ours must open what it returns, which is random.
+    /// The expected answer. It is `null` for a refusal, and `"opens"` if ours must open the random answer.
     answer: Value,
     #[serde(flatten)]
     request: Map<String, Value>,
@@ -56,7 +57,7 @@ fn vectors() -> serde_json::Result<Vec<Case>> {
     VECTORS.lines().map(serde_json::from_str).collect()
 }
 
-/// Returns whether nothing differs.
+/// Returns whether there is no difference.
 pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<dyn Error>> {
     if args.answer {
         return answer(out);
@@ -70,7 +71,7 @@ pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<d
     let answers = ask(&args.command, &cases)?;
     let mut nonces = HashSet::new();
     let judged = cases.into_iter().zip(answers).map(|(case, found)| {
-        // What is not JSON is a wrong answer.
+        // An answer that is not JSON is wrong.
         let found = serde_json::from_str(&found).unwrap_or(Value::String(found));
         let is_right = is_right(&case, &found, &mut ours, &mut nonces);
         Judged { case, found, is_right }
@@ -84,7 +85,6 @@ pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<d
     Ok(report.is_clean())
 }
 
-/// Answers each line of standard input.
 fn answer(out: &mut impl Write) -> Result<bool, Box<dyn Error>> {
     let mut ours = Ours::default();
     for line in io::stdin().lock().lines() {
@@ -99,7 +99,7 @@ fn answer(out: &mut impl Write) -> Result<bool, Box<dyn Error>> {
     Ok(true)
 }
 
-/// Sends all requests to a program, and returns its answers, a line each.
+/// Sends all requests to a program and returns its answers, one line each.
 fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>> {
     let [program, args @ ..] = command else {
         return Err("expected a command".into());
@@ -113,10 +113,10 @@ fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (input, output) = pipes.ok_or("the pipes are missing")?;
     let lines = thread::scope(|scope| {
-        // While answers are read, since a pipe has little room.
+        // Another thread writes while answers are read, because a pipe has little room.
         scope.spawn(|| {
             let mut input = BufWriter::new(input);
-            // It fails if the program ends early, which the number of answers shows.
+            // It fails if the program ends early. The number of answers shows this.
             let _ = cases.iter().try_for_each(|case| writeln!(input, "{}", json!(case.request)));
         });
         BufReader::new(output).lines().take(cases.len()).collect::<io::Result<Vec<_>>>()
@@ -140,12 +140,12 @@ fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>
 }
 
 fn stop(child: &mut Child) {
-    // It may have ended already.
+    // The calls fail if the program has already ended.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Whether an answer is right; `None` if the program does not implement the operation.
+/// Returns whether an answer is right, or `None` if the program does not implement the operation.
 fn is_right(
     case: &Case,
     found: &Value,
@@ -165,7 +165,7 @@ fn is_right(
     })
 }
 
-/// The characters that hold the key id and most of the nonce of a token, after the prefix and its kind.
+/// Returns the characters of a token's key id and of most of its nonce.
 fn nonce(token: &str) -> &str {
     let (_, body) = token.rsplit_once('_').unwrap_or_default();
     body.get(..20).unwrap_or(body)

@@ -1,4 +1,4 @@
-//! What this implementation answers.
+//! The answers of this implementation.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,14 +15,14 @@ use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{Cursor, External, Internal, Keyring, OpaqueId};
 use serde_json::{Map, Value, json};
 
-/// Answers requests, and keeps the subkeys of their resources.
+/// This implementation, with the subkeys of the resources so far.
 #[derive(Default)]
 pub(super) struct Ours {
     resources: HashMap<String, Option<Box<dyn Operations>>>,
 }
 
 impl Ours {
-    /// Returns `None` for what is refused.
+    /// Returns the answer, or `None` for a refusal.
     pub(super) fn answer(&mut self, request: &Map<String, Value>) -> Option<Value> {
         let text = |name: &str| request.get(name).and_then(Value::as_str);
         let number = |name: &str| request.get(name).and_then(Value::as_u64);
@@ -115,10 +115,9 @@ fn check(secrets: &str) -> Option<String> {
     Some(values.collect::<Option<Vec<_>>>()?.join(","))
 }
 
-/// The name of a list, and its filter.
 type List<'l> = (&'l str, &'l Value);
 
-/// The operations of a resource, by its keys' texts: UUIDs, or integers.
+/// The operations of a resource. Keys are texts: UUIDs or integers.
 trait Operations {
     fn seal(&self, key: &str) -> Option<String>;
     fn open(&self, id: &str) -> Option<(String, KeyId)>;
@@ -130,10 +129,10 @@ trait Operations {
     fn open_position(&self, list: List, position: &str) -> Option<(String, Value)>;
 }
 
-/// A resource with a type, as applications have.
+/// A resource with a type, as in applications.
 struct Typed<T>(Keyring, PhantomData<fn() -> T>);
 
-/// Defines the types of resources with the prefix and the domain `user`. Other resources have none.
+/// Defines the types of resources with the prefix and the domain `user`. Other resources have no type.
 macro_rules! resources {
     ($($name:ident: $key:ident, $kind:literal, $form:literal;)*) => {
         $(#[derive(OpaqueId)]
@@ -154,7 +153,7 @@ macro_rules! resources {
                 $(("user", "user", $kind, $form) => {
                     Box::new(Typed::<$name>(keyring, PhantomData))
                 })*
-                // Cursors of a mapped resource depend on no form.
+                // Cursors of a mapped resource do not depend on a form.
                 (_, _, "i64", "mapped" | "mapped_uuid") => return made(keyring, prefix, domain, kind, "text"),
                 _ => {
                     let (kind, form) = (kind.parse().ok()?, form.parse().ok()?);
@@ -289,7 +288,6 @@ impl Operations for RuntimeResource {
     }
 }
 
-/// An id as a text, or in its binary form.
 enum Id<'i> {
     Text(&'i str),
     Bytes(Vec<u8>),
@@ -318,7 +316,7 @@ fn convert(prefix: &str, form: &str, id: &Id) -> Option<String> {
         ("mapped", id) => of::<Mapped>(prefix, id),
         ("mapped_uuid", id) => of::<MappedUuid>(prefix, id),
         ("cursor", Id::Text(_)) => of::<Tagged>(&format!("{prefix}_cursor"), id),
-        // The buffer has room for no prefix that is this long.
+        // The buffer has no room for such a long prefix.
         ("cursor", Id::Bytes(_)) => Some(format!("{prefix}_cursor{}", of::<Tagged>("", id)?)),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Random cases with our answers. But for the nonces of tokens, they are the same for a seed.
+//! Random cases with our answers. A seed always gives the same cases, except for the nonces of tokens.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn cases(seed: u64, count: usize, vectors: &[Case], ours: &mut Ours) 
     (0..count).map(|_| next()).collect()
 }
 
-/// What the vectors say of an operation on a form, whether it is refused or not.
+/// The requirements of the vectors for an operation on a form, by whether it is refused.
 struct Requirements(BTreeMap<String, Vec<String>>);
 
 impl Requirements {
@@ -77,7 +77,7 @@ impl Requirements {
     }
 }
 
-/// SplitMix64.
+/// The generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -97,7 +97,6 @@ impl Random {
         all[self.below(all.len())]
     }
 
-    /// Entries of one to four secrets.
     fn keyring(&mut self) -> String {
         let (first, count) = (self.below(4), 1 + self.below(4));
         let entries = (0..count).map(|i| {
@@ -122,7 +121,7 @@ impl Random {
         request
     }
 
-    /// Completes a request, and says what it is.
+    /// Completes a request and returns its description.
     fn operation(&mut self, request: &mut Map<String, Value>, ours: &mut Ours) -> &'static str {
         let (seal, open) = match self.below(100) {
             0..75 => ("seal", "open"),
@@ -178,14 +177,15 @@ impl Random {
         let (a, b) = (self.next(), self.next());
         let (high, low) = match kind {
             "uuid7" => {
-                // A few are of years that the uuid form has no room for.
+                // A few times are in years that do not fit the uuid form.
                 let time = if self.below(16) == 0 { a } else { a >> 2 };
                 ((time & !0xf000) | 0x7000, (b >> 2) | (1 << 63))
             }
             "structured" => (a >> (4 + self.below(60)), b >> 4),
             "ulid" | "uuid" => (a, b),
             _ => {
-                // Of any length, next to a power of two, of both signs, and at times too long for the column.
+                // Integers have any length and either sign, are next to a power of two, and are sometimes too
+                // long for the column.
                 let bits = self.below(64);
                 let near = (1_i64 << bits).wrapping_add(self.of(&[-1, 0, 1]));
                 let any = (a >> bits).cast_signed();
@@ -197,7 +197,7 @@ impl Random {
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
-    /// An id as it is, or one with a fault.
+    /// Returns an id unchanged or with a fault.
     fn altered(
         &mut self,
         mut id: String,
@@ -212,7 +212,6 @@ impl Random {
                 "another character"
             }
             3 => {
-                // The key id.
                 let digit = char::from(self.of(DIGITS));
                 id.replace_range(start..=start, digit.encode_utf8(&mut [0; 4]));
                 "another first character"

@@ -1,4 +1,4 @@
-//! What differs, and which requirement it breaks.
+//! The differences, and the requirements that they break.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Case;
 use crate::style;
 
-/// How many differences are printed; the file has all.
+/// The number of printed differences. The file has all.
 const PRINTED: usize = 5;
 
 #[derive(Serialize)]
@@ -18,14 +18,13 @@ pub(super) struct Report {
     command: String,
     vectors: Counts,
     random_cases: Counts,
-    /// Of operations that the program does not implement.
+    /// The number of cases that the program does not implement.
     unsupported: u32,
-    /// The most likely first.
+    /// The broken requirements, most likely first.
     broken: Vec<Broken>,
     differences: Vec<Difference>,
 }
 
-/// Cases, and those that differ.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Counts {
     cases: u32,
@@ -39,13 +38,14 @@ impl Counts {
     }
 }
 
-/// A requirement on which different answers depend.
+/// A requirement with different answers.
 #[derive(Serialize)]
 struct Broken {
     requirement: String,
     #[serde(flatten)]
     counts: Counts,
-    /// From 0 to 1: how well it alone explains which cases differ (Ochiai's coefficient).
+    /// The likelihood from 0 to 1 that this requirement alone explains the different cases (Ochiai's
+    /// coefficient).
     likelihood: f64,
 }
 
@@ -56,7 +56,7 @@ struct Difference {
     found: Value,
 }
 
-/// An answer, and whether it is right; `None` if the program does not implement the operation.
+/// An answer, and whether it is right, or `None` if the program does not implement the operation.
 pub(super) struct Judged {
     pub(super) case: Case,
     pub(super) found: Value,
@@ -64,7 +64,7 @@ pub(super) struct Judged {
 }
 
 impl Report {
-    /// The first cases are vectors.
+    /// Creates a report. The first cases are vectors.
     pub(super) fn new(command: String, vectors: usize, judged: Vec<Judged>) -> Self {
         let mut report = Self {
             command,
@@ -129,7 +129,6 @@ impl Report {
     }
 }
 
-/// The requirements that explain differences, the most likely first.
 fn broken(by_requirement: BTreeMap<String, Counts>, different: u32) -> Vec<Broken> {
     let found = by_requirement.into_iter().filter(|(_, counts)| counts.different > 0);
     let mut broken: Vec<_> = found

@@ -1,9 +1,10 @@
-//! Scripts of SQL functions that seal and open ids, for databases that encrypt by themselves.
+//! Scripts of SQL functions that seal and open ids, for databases with their own encryption.
 //!
-//! Clients of MySQL split a script at each `;` unless `DELIMITER` says otherwise, which drivers do not know. So a function is one
-//! `RETURN`, with common table expressions for variables, which is also faster than several statements. Base32 is `CONV` to 32 and a
-//! `REPLACE` per digit that Crockford's alphabet has elsewhere. Refused input is NULL, since an expression cannot raise an error with
-//! words of ours. On PostgreSQL only PL/pgSQL hides subkeys, so there a function has variables.
+//! Clients of MySQL split a script at each `;` unless `DELIMITER` changes that, and drivers do not know
+//! `DELIMITER`. So a function is one `RETURN` with common table expressions for variables. This is also
+//! faster than several statements. Base32 is `CONV` to 32 and a `REPLACE` per digit that differs in
+//! Crockford's alphabet. Refused input is NULL, because an expression cannot raise an error with our message.
+//! On PostgreSQL a function has variables, because only PL/pgSQL hides subkeys.
 
 mod mysql;
 mod postgres;
@@ -19,7 +20,6 @@ use opaque_id_core::keyring::{KeyId, RuntimeResource};
 use crate::args::FunctionDialect;
 use crate::resources::Described;
 
-/// Crockford's alphabet, as FORMAT.md has it.
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The columns of a table of subkeys after `key_id` and `seals`.
@@ -31,28 +31,29 @@ const COLUMNS: [(&str, Label); 5] = [
     ("short", Label::Short),
 ];
 
-/// FF1's first block, as FORMAT.md has it, in hex.
+/// FF1's first block in hex (FORMAT.md).
 const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 
-/// A name has at most 63 bytes on PostgreSQL, which cuts longer ones off, and 64 on MySQL.
+/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL, which would cut off longer ones, and 64
+/// on MySQL.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
 
-/// Where the functions and the tables of subkeys are.
+/// The schema of the functions and the tables of subkeys.
 pub(crate) struct Schema {
     dialect: FunctionDialect,
     name: String,
 }
 
-/// A resource as its functions see it.
 struct Resource<'r> {
     prefix: &'r str,
     key: KeyKind,
     form: FormKind,
-    /// A row per secret.
+    /// The rows of subkeys, one per secret.
     subkeys: Vec<Subkeys>,
 }
 
-/// A row of a table of subkeys. They are in hex, in the order of [`COLUMNS`]; those that the form does not use are left out.
+/// A row of a table of subkeys. They are in hex, in the order of [`COLUMNS`], without subkeys that the form
+/// does not use.
 struct Subkeys {
     key_id: KeyId,
     seals: bool,
@@ -60,7 +61,8 @@ struct Subkeys {
 }
 
 impl Schema {
-    /// The name must be plain, so that it is the same on all databases. It is quoted because it may be a keyword.
+    /// Checks the name. It must be plain, so that it is the same on all databases. It is quoted because it
+    /// may be a keyword.
     pub(crate) fn new(dialect: FunctionDialect, name: &str) -> Result<Self, String> {
         if !is_prefix(name) {
             return Err(format!(
@@ -94,7 +96,6 @@ impl Schema {
         })
     }
 
-    /// Returns the script that drops the functions and the subkeys.
     pub(crate) fn drop(&self, resources: &[Described]) -> Result<String, String> {
         let prefixes = resources.iter().map(|Described { prefix, .. }| match is_prefix(prefix) {
             true => Ok(prefix.as_str()),
@@ -129,7 +130,7 @@ impl<'r> Resource<'r> {
             .into());
         }
         let subkey = |key_id, label| match label {
-            // 32 digits per round.
+            // A round uses 32 hex digits.
             Label::Feistel => keyring.with_subkey::<96, _>(key_id, label, domain, |bytes| {
                 hex(&bytes[..16 * rounds(key)])
             }),
@@ -150,7 +151,6 @@ impl<'r> Resource<'r> {
         self.key.is_integer()
     }
 
-    /// The rows of the table of subkeys, as SQL.
     fn rows(&self, seals: [&str; 2], literal: impl Fn(&str) -> String) -> String {
         let rows = self.subkeys.iter().map(|row| {
             let values = row.values.iter().map(|value| match value {
@@ -164,7 +164,7 @@ impl<'r> Resource<'r> {
         rows.collect::<Vec<_>>().join(",\n    ")
     }
 
-    /// A condition on the lower-case hex digits of 16 bytes: they are a key.
+    /// Returns a condition that the lower-case hex digits of 16 bytes are a key.
     fn is_key(&self, hex: &str) -> String {
         match self.key {
             KeyKind::UUID7 => {
@@ -172,7 +172,7 @@ impl<'r> Resource<'r> {
                     "substr({hex}, 13, 1) = '7' AND substr({hex}, 17, 1) IN ('8', '9', 'a', 'b')"
                 );
                 match self.form {
-                    // It has no room for later years.
+                    // The form has no room for later years.
                     FormKind::UUID => {
                         format!("{version} AND substr({hex}, 1, 1) IN ('0', '1', '2', '3')")
                     }
@@ -186,7 +186,6 @@ impl<'r> Resource<'r> {
         }
     }
 
-    /// A regular expression of its ids.
     fn pattern(&self) -> String {
         match self.form {
             FormKind::SHORT => Short::pattern(self.prefix),
@@ -196,7 +195,6 @@ impl<'r> Resource<'r> {
         }
     }
 
-    /// How many characters follow the prefix.
     fn digits(&self) -> usize {
         match self.form {
             FormKind::TAGGED => 34,
@@ -204,8 +202,8 @@ impl<'r> Resource<'r> {
         }
     }
 
-    /// The digits and the hex digits that come before two groups of 12 digits, which are 15 hex digits each. The first hex
-    /// digit is the key id.
+    /// Returns the numbers of digits and hex digits before two groups of 12 digits, or 15 hex digits, each.
+    /// The first hex digit is the key id.
     fn first_group(&self) -> (usize, usize) {
         match self.form {
             FormKind::TAGGED => (10, 13),
@@ -214,7 +212,7 @@ impl<'r> Resource<'r> {
     }
 }
 
-/// The last lines of a script, which nothing runs: how the functions of a resource are used.
+/// Returns comments on the use of a resource's functions.
 fn usage(schema: &str, prefix: &str) -> String {
     format!(
         "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
@@ -235,7 +233,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first lines of every script.
 fn header(what: &str) -> String {
     format!(
         "-- {what}\n\

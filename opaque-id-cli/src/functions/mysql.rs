@@ -1,5 +1,5 @@
-//! MySQL's and MariaDB's functions. Each is one expression, so that the script has no `;` inside of a statement, which
-//! clients and drivers would split at different places.
+//! MySQL's and MariaDB's functions. Each is one expression, so no statement contains a `;` at which clients
+//! and drivers would split it.
 
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
@@ -35,9 +35,9 @@ pub(super) fn install(
     for resource in resources {
         let prefix = resource.prefix;
         let columns = COLUMNS.map(|(name, _)| name).join(", ");
-        // A unique index over `seals` finds the row: NULLs are not the same as each other.
+        // A unique index over `seals` finds the row, because NULLs differ from each other.
         let rows = resource.rows(["NULL", "1"], |hex| format!("X'{hex}'"));
-        // With a condition, for sessions with `sql_safe_updates`.
+        // Sessions with `sql_safe_updates` require a condition.
         sql += &format!(
             "DELETE FROM {schema}.subkeys_{prefix} WHERE key_id >= 0;
 INSERT INTO {schema}.subkeys_{prefix} (key_id, seals, {columns}) VALUES
@@ -49,7 +49,7 @@ INSERT INTO {schema}.subkeys_{prefix} (key_id, seals, {columns}) VALUES
     if only_subkeys {
         return sql;
     }
-    // A function keeps the mode and the collation that it was created with.
+    // A function keeps the mode and the collation of its creation.
     sql += "
 SET @opaque_id_sql_mode = @@SESSION.sql_mode, @opaque_id_collation = @@SESSION.collation_connection;
 SET SESSION sql_mode = '', SESSION collation_connection = ascii_bin;
@@ -89,18 +89,19 @@ impl Server<'_> {
         format!("{}.subkeys_{prefix} AS s", self.schema)
     }
 
-    /// One block, encrypted. The server adds a block of padding.
+    /// Encrypts one block. The server adds a block of padding, and it is removed.
     fn encrypted(&self, block: &str, subkey: &str) -> String {
         format!("LEFT(AES_ENCRYPT({block}, {subkey}{}), 16)", self.mode())
     }
 
-    /// One block, decrypted, with the padding that the server expects.
+    /// Decrypts one block with the padding that the server expects.
     fn decrypted(&self, block: &str, subkey: &str) -> String {
         let mode = self.mode();
         format!("AES_DECRYPT(CONCAT({block}, AES_ENCRYPT('', {subkey}{mode})), {subkey}{mode})")
     }
 
-    /// MariaDB's session can't change the mode where a call names it. Before 11.2 there is no other.
+    /// Returns the mode as an argument. On MariaDB a session cannot change the mode if a call names it, and
+    /// before 11.2 there is only one.
     fn mode(&self) -> &'static str {
         match self.dialect {
             FunctionDialect::Mariadb => "/*M!110200 , NULL, 'aes-128-ecb'*/",
@@ -108,7 +109,8 @@ impl Server<'_> {
         }
     }
 
-    /// A condition that is true, or an error: another mode of MySQL's session would silently give other ids.
+    /// Returns a condition that is true or raises an error, because another mode of MySQL's session would
+    /// silently give other ids.
     fn guard(&self) -> &'static str {
         match self.dialect {
             FunctionDialect::Mariadb => "TRUE",
@@ -129,7 +131,8 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
         FormKind::SHORT => short(server, resource),
         _ => text(server, resource),
     };
-    // Parameters of these types accept everything: no session cuts, rounds or refuses an argument before it is checked.
+    // Parameters of these types accept everything, so no session cuts, rounds or refuses an argument before
+    // it is checked.
     let (any_text, any_bytes) = ("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "LONGBLOB");
     let (from, to) = match resource.is_int() {
         true => (any_text, "BIGINT"),
@@ -170,14 +173,15 @@ RETURN IF({guard} AND {condition}, (
     function("seal", from, id, &is_key, seal) + &function("open", any_text, to, &is_id, open)
 }
 
-/// At the end of a query that has one row: else the server merges it into the next one, and computes what it selects wherever that
-/// is used. Rounds, each of which uses two before it, would double with every round.
+/// The end of a query with one row. Without it, the server would merge the query into the next one and
+/// compute its columns at each use. Each round uses the two before it, so the work would double with every
+/// round.
 const ONCE: &str = "LIMIT 1";
 
-/// The whole text is one integer of 64 bits.
+/// A condition that the whole text is one integer of 64 bits.
 const IS_INT: &str = "id = CAST(CAST(id AS SIGNED) AS CHAR)";
 
-/// The queries for the text form and the tagged form.
+/// Returns the queries for the text form and the tagged form.
 fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let Resource { prefix, .. } = resource;
     let subkeys = server.subkeys(prefix);
@@ -194,7 +198,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         false => format!("HEX({c})"),
     };
     let after = hex_digits - 1;
-    // A group is encoded at once: 60 bits fit the server's numbers.
+    // A group is encoded at once because 60 bits fit the server's numbers.
     let seal = format!(
         "    SELECT CONCAT('{prefix}_', {})
     FROM {subkeys} WHERE s.seals = 1
@@ -209,7 +213,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         ))
     );
 
-    // Of a bounded length, because MariaDB writes queries with longer texts to the disk.
+    // The length is bounded because MariaDB writes queries with longer texts to the disk.
     let (start, length) = (prefix.len() + 2, resource.digits());
     let body = from_crockford(&format!("CAST(SUBSTR(id, {start}) AS CHAR({length}))"));
     let decrypted = server.decrypted("c", "s.block");
@@ -222,7 +226,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
             "CAST(CONV(LEFT(h, 16), 16, -10) AS SIGNED)",
             ", s.tag",
             match resource.form {
-                // Others have a shorter id.
+                // Other integers have a shorter id.
                 FormKind::SHORT => "RIGHT(h, 16) = LOWER(HEX(tag)) AND LEFT(h, 7) <> '0000000'",
                 _ => "RIGHT(h, 16) = LOWER(HEX(tag))",
             }
@@ -247,12 +251,12 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// The queries for the short form: FF1 of NIST SP 800-38G, or the text form.
+/// Returns the queries for the short form: FF1 of NIST SP 800-38G, or the text form.
 fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let (seal_long, open_long) = text(server, resource);
     let subkeys = server.subkeys(resource.prefix);
     let first = server.encrypted(&format!("X'{FF1_FIRST}'"), "s.short");
-    // The end of AES of the first block, with which rounds are combined, is a number.
+    // The end of AES of the first block is a number, because rounds are combined with it.
     let start = format!(
         "round0 AS (SELECT key_id, short, LEFT(p, 11) AS p, {} AS n, a, b FROM first)",
         number("RIGHT(HEX(p), 10)")
@@ -290,7 +294,7 @@ fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         LPAD(CONV(((a & 536870911) << 31) | b, 10, 32), 12, '0')))"
         ),
     );
-    // No number is below zero here.
+    // No number is negative here.
     let minus = |half: &str, f: &str| format!("({half} + 4294967296 - {f}) & 2147483647");
     let backwards = rounds(&mut (0..10).rev(), &minus);
     let start_of_body = resource.prefix.len() + 2;
@@ -312,7 +316,7 @@ fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// The queries for the uuid form. Its ids and UUIDv7s have the same layout.
+/// Returns the queries for the uuid form. Its ids and UUIDv7s have the same layout.
 fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let tag = "CAST(CONV(RIGHT(HEX(s.tag), 15), 16, 10) AS UNSIGNED)";
     let subkeys = server.subkeys(resource.prefix);
@@ -360,7 +364,8 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// The rounds of the Feistel network, each a query over the one before, with a column that the last one needs.
+/// Returns the rounds of the Feistel network. Each is a query over the previous one, with a column for the
+/// last query.
 fn chain(server: &Server<'_>, column: &str, rounds: impl Iterator<Item = usize>) -> String {
     let queries = rounds.enumerate().map(|(before, i)| {
         let subkey = format!("SUBSTR(feistel, {}, 16)", 16 * i + 1);
@@ -385,7 +390,8 @@ fn number(hex: &str) -> String {
     format!("CAST(CONV({hex}, 16, 10) AS UNSIGNED)")
 }
 
-/// The 60 bits before a UUID's variant, without its version: two bits of the key id, or zero, and most of `hi`.
+/// Returns the 60 bits before a UUID's variant without its version: two bits of the key id (or zero) and most
+/// of `hi`.
 fn first(hex: &str) -> String {
     number(&format!("CONCAT(LEFT({hex}, 12), SUBSTR({hex}, 14, 3))"))
 }
@@ -395,14 +401,14 @@ fn hi_of(first: &str, hex: &str) -> String {
     format!("(({first} & 288230376151711743) << 2) | ({last} & 3)")
 }
 
-/// The digits of `CONV` and Crockford's for the same values, where they differ.
+/// Returns the digits of `CONV` and of Crockford's alphabet with the same value, if they differ.
 fn different_digits() -> Vec<(char, char)> {
     let conv = ('0'..='9').chain('a'..='v');
     let pairs = conv.zip(DIGITS.chars());
     pairs.filter(|(conv, ours)| conv != ours).collect()
 }
 
-/// Replaces the last digits first, because what replaces one is a later one.
+/// Replaces the last digits first, because each digit is replaced by a later one.
 fn to_crockford(text: &str) -> String {
     let digits = different_digits();
     let replace = |text, (conv, ours)| format!("REPLACE({text}, '{conv}', '{ours}')");

@@ -1,19 +1,21 @@
-//! PostgreSQL's functions, in PL/pgSQL: SQL functions would be inlined, and then `EXPLAIN` shows what they contain.
+//! PostgreSQL's functions, in PL/pgSQL. SQL functions would be inlined, and `EXPLAIN` would show their
+//! content.
 
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
 
 use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
 
-/// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
-/// without that one has it.
+/// The schema for pgcrypto if the database does not have it yet. It differs from the functions' schema, so
+/// that a dump without that one contains pgcrypto.
 const PGCRYPTO: &str = "opaque_id_pgcrypto";
 
 pub(super) fn install(schema: &str, resources: &[Resource<'_>], only_subkeys: bool) -> String {
     let mut sql = header(
         "For psql --set ON_ERROR_STOP=1, or any other client. It changes everything or nothing.",
     );
-    // The database's owner can set all of these for every session. A later snapshot sees what others have created meanwhile.
+    // The database's owner can set all of these for every session. A later snapshot shows the objects that
+    // other roles have created meanwhile.
     sql += "BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL client_min_messages = warning;
 SET LOCAL quote_all_identifiers = off;
@@ -61,7 +63,7 @@ pub(super) fn drop(schema: &str, prefixes: &[&str]) -> String {
     )
 }
 
-/// Everything but the subkeys. Nothing here runs what others have put into the schemas.
+/// Creates everything but the subkeys. Nothing here runs objects that other roles have put into the schemas.
 fn create(schema: &str, resources: &[Resource<'_>]) -> String {
     let mut sql = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema};
@@ -85,8 +87,8 @@ $pgcrypto$;
         );
     }
     let functions: String = resources.iter().map(|r| functions(schema, r)).collect();
-    // Wherever pgcrypto is: its functions are named with their schema, so that no other can be called instead. A role that has
-    // chosen the name of that schema can put no SQL into it.
+    // The functions of pgcrypto are named with their schema, wherever it is, so that no other function can be
+    // called instead. A role that has chosen the name of that schema can put no SQL into it.
     sql += &format!(
         "DO $install$
 DECLARE
@@ -101,9 +103,10 @@ $install$;
     sql
 }
 
-/// Refuses to go on if others own what the functions use: they could replace it, and would get subkeys and the rights of
-/// the functions' owner. An owner who passes could harm us anyway, so nobody else changes anything after this look.
-/// `pg_database_owner` does not pass, as the application's role is often a member of it.
+/// Stops if other roles own objects that the functions use. They could replace such an object, and would get
+/// subkeys and the rights of the functions' owner. An accepted owner could harm us anyway, so no other role
+/// changes anything after this check. `pg_database_owner` is not accepted, because the application's role is
+/// often a member of it.
 fn owners(schema: &str) -> String {
     let name = schema.trim_matches('"');
     format!(
@@ -164,10 +167,11 @@ $owners$;
     )
 }
 
-/// Ensures that only we can read the table. Others lose what default privileges have granted. Row-level security keeps out
-/// those who get a grant later, and members of `pg_read_all_data`. A trigger of theirs would see what is inserted. The table has
-/// no key, since a foreign key of theirs, with a grant of `REFERENCES`, would run their casts and triggers as its owner. Without
-/// a key, a database that publishes all tables needs a replica identity, and one script at a time may replace the rows.
+/// Ensures that only we can read the table. Other roles lose the grants of default privileges. Row-level
+/// security keeps out roles with a later grant, and members of `pg_read_all_data`. A trigger of another role
+/// would see the inserted values. The table has no key, because another role's foreign key (with a grant of
+/// `REFERENCES`) would run that role's casts and triggers as the table's owner. Without a key, a database
+/// that publishes all tables needs a replica identity, and only one script at a time may replace the rows.
 fn guard(schema: &str, prefix: &str) -> String {
     let table = format!("{schema}.subkeys_{prefix}");
     format!(
@@ -247,7 +251,7 @@ $body$, 'pgcrypto.', pgcrypto));
     function("seal", key, "text", seal) + &function("open", "text", key, open)
 }
 
-/// The bodies for the text form and the tagged form.
+/// Returns the bodies for the text form and the tagged form.
 fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let Resource { prefix, .. } = resource;
     let subkeys = format!("{schema}.subkeys_{prefix} AS subkeys");
@@ -296,7 +300,7 @@ BEGIN
 
     let pattern = resource.pattern();
     let start = prefix.len() + 2;
-    // The digits become the 32 characters from the space on, whose codes count up.
+    // The digits become 32 characters with ascending codes, from the space on.
     let codes: String = (32..64u8).map(char::from).collect::<String>().replace('\'', "''");
     let (first, second, third) =
         (decoded(0, digits), decoded(digits, 12), decoded(digits + 12, 12));
@@ -353,19 +357,20 @@ BEGIN
     (seal, open)
 }
 
-/// The parts of the bodies that only the short form has.
+/// The parts of the bodies for the short form only.
 #[derive(Default)]
 struct Short {
     declared: &'static str,
-    /// Returns what it seals.
+    /// The statements that seal and return.
     seal: String,
-    /// Returns what it opens.
+    /// The statements that open and return.
     open: String,
-    /// A condition on the hex digits of an integer that has a shorter id.
+    /// The condition that the hex digits are an integer with a shorter id.
     refused: &'static str,
 }
 
-/// FF1 of NIST SP 800-38G: `a` and `b` are its halves, `n` is the end of AES of its first block, `p`.
+/// Returns FF1 of NIST SP 800-38G. `a` and `b` are its halves, and `n` is the end of AES of its first block,
+/// `p`.
 fn short(prefix: &str, subkeys: &str) -> Short {
     let encrypted = |block: &str| {
         format!("encode(pgcrypto.encrypt({block}, s.short, 'aes-ecb/pad:none'::text), 'hex')")
@@ -423,7 +428,7 @@ fn short(prefix: &str, subkeys: &str) -> Short {
     Short { declared, seal, open, refused: " OR left(h, 7) = '0000000'" }
 }
 
-/// The bodies for the uuid form. Its ids and UUIDv7s have the same layout.
+/// Returns the bodies for the uuid form. Its ids and UUIDv7s have the same layout.
 fn uuid(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let subkeys = format!("{schema}.subkeys_{} AS subkeys", resource.prefix);
     let rounds: Vec<String> = (0..rounds(resource.key)).map(round).collect();
@@ -496,7 +501,8 @@ BEGIN
     (seal, open)
 }
 
-/// The 60 bits before a UUID's variant, without its version: two bits of the key id, or zero, and most of `hi`.
+/// The 60 bits before a UUID's variant without its version: two bits of the key id (or zero) and most of
+/// `hi`.
 const FIRST: &str = "    n := ('x' || substr(h, 1, 12) || substr(h, 14, 3))::bit(60)::bigint;\n";
 
 const HALVES: &str =
@@ -504,7 +510,7 @@ const HALVES: &str =
     lo := ('x' || substr(h, 18))::bit(60)::bigint;
 ";
 
-/// A round of the Feistel network. Forwards and backwards it is the same.
+/// Returns a round of the Feistel network. It is the same in both directions.
 fn round(i: usize) -> String {
     let (to, from) = match i % 2 {
         0 => ("hi", "lo"),
@@ -518,7 +524,6 @@ fn round(i: usize) -> String {
     )
 }
 
-/// The digits of a number, as an expression.
 fn encoded(number: &str, digits: usize) -> String {
     let digits = (0..digits)
         .rev()
@@ -526,7 +531,7 @@ fn encoded(number: &str, digits: usize) -> String {
     digits.collect::<Vec<_>>().join(" || ")
 }
 
-/// The number of some digits in `d`, as an expression. All these operators have the same precedence.
+/// Returns an expression for the number of some digits in `d`. All its operators have the same precedence.
 fn decoded(start: usize, digits: usize) -> String {
     let digits = (start..start + digits).map(|i| format!("get_byte(d, {i}) - 32"));
     let number = digits.collect::<Vec<_>>().join(" << 5 | ");

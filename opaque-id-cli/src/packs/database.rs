@@ -1,4 +1,4 @@
-//! One connection to a database of any kind, by sqlx, and the calls on its packs.
+//! A connection to a database of any kind by sqlx, and the calls on its packs.
 
 use opaque_id_core::key::Key;
 use opaque_id_packs::__private::{PackCall, RuntimePacks};
@@ -17,17 +17,15 @@ use sqlx::{
 
 use super::Result;
 
-/// The error of a call.
 pub(super) type PackError = opaque_id_packs::PackError<sqlx::Error>;
 
-/// A database of any kind.
 pub(super) enum Database {
     Postgres(PgPool),
     MySql(MySqlPool),
     Sqlite(SqlitePool),
 }
 
-/// A transaction in a database of any kind, which is rolled back if it is dropped.
+/// A transaction in a database of any kind. Dropping it rolls it back.
 pub(super) enum Transaction {
     Postgres(sqlx::Transaction<'static, Postgres>),
     MySql(sqlx::Transaction<'static, MySql>),
@@ -43,7 +41,6 @@ pub(super) struct Found {
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// Runs the same expression on a database of any kind.
 macro_rules! on {
     ($on:expr, |$of_kind:ident| $run:expr) => {
         match $on {
@@ -65,7 +62,8 @@ impl Database {
                 Self::Postgres(connected(url, options).await?)
             }
             "mysql" | "mariadb" => {
-                // With a server's autocommit = 0 all would be rolled back at the end, and with a limit rows be missing.
+                // A server's `autocommit = 0` would roll back everything at the end, and a limit would omit
+                // rows.
                 let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {
                     let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
                     Box::pin(async move { connection.execute(settings).await.map(drop) })
@@ -94,20 +92,18 @@ impl Database {
         Ok(on!(self, |pool| run(pool, call).await)?)
     }
 
-    /// Runs statements without results.
     pub(super) async fn execute(&self, sql: String) -> sqlx::Result<()> {
         let sql = raw_sql(AssertSqlSafe(sql));
         on!(self, |pool| sql.execute(pool).await.map(drop))
     }
 
-    /// Returns an integer.
     pub(super) async fn integer(&self, sql: String) -> Result<u64> {
         let sql = AssertSqlSafe(sql);
         let integer: i64 = on!(self, |pool| query_scalar(sql).fetch_one(pool).await)?;
         Ok(integer.try_into()?)
     }
 
-    /// Returns how many packs and recent rows a table has.
+    /// Returns the number of packs and recent rows of a table.
     pub(super) async fn count(&self, table: &str) -> Result<u64> {
         self.integer(format!(
             "SELECT (SELECT count(*) FROM {table}_packs) + (SELECT count(*) FROM {table}_recent)"
@@ -115,12 +111,11 @@ impl Database {
         .await
     }
 
-    /// Returns how many values a column has.
     pub(super) async fn count_values<K: Key>(&self, column: &ColumnName) -> Result<u64> {
         self.integer(RuntimePacks::<K>::count_values_sql(self.dialect(), column)).await
     }
 
-    /// Begins a transaction that writes. Each statement sees what others have committed, as mergers go on.
+    /// Begins a transaction that writes. Each statement sees the commits of others, because mergers go on.
     pub(super) async fn begin(&self) -> sqlx::Result<Transaction> {
         Ok(match self {
             Self::Postgres(pool) => {
@@ -128,12 +123,12 @@ impl Database {
                 Transaction::Postgres(begin.await?)
             }
             Self::MySql(pool) => {
-                // The next one on the pool's only connection.
+                // It applies to the next transaction on the pool's only connection.
                 let isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
                 raw_sql(isolation).execute(pool).await?;
                 Transaction::MySql(pool.begin().await?)
             }
-            // One that reads first may not write later, if another one has written meanwhile.
+            // A transaction that reads first cannot write later if another one has written meanwhile.
             Self::Sqlite(pool) => Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
         })
     }
@@ -147,7 +142,7 @@ impl Transaction {
         Ok(on!(self, |transaction| run(&mut **transaction, call).await)?)
     }
 
-    /// Returns rows of a key as text and as a literal, and of a value.
+    /// Returns rows with a key as text and as a literal, and a value.
     pub(super) async fn rows(&mut self, sql: String) -> sqlx::Result<Vec<Found>> {
         let sql = AssertSqlSafe(sql);
         on!(self, |transaction| {
@@ -174,7 +169,8 @@ where
     Ok(Found { key: row.try_get(0)?, literal: row.try_get(1)?, value: value? })
 }
 
-/// Connects to a database. A pool that is refused waits for half a minute, and then does not say why: the first connection is not its own.
+/// Connects to a database. The first connection is not the pool's own, because a refused pool waits for half
+/// a minute and then does not report the reason.
 async fn connected<DB: sqlx::Database>(
     url: &str,
     options: PoolOptions<DB>,

@@ -27,7 +27,6 @@ mod tune;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// A table that is open.
 struct Table<K> {
     name: String,
     database: Database,
@@ -42,7 +41,7 @@ enum Action {
         backup_url: String,
         force: bool,
     },
-    /// Encrypts again, and sweeps dictionaries that have not been current for this time.
+    /// Encrypts again, and deletes dictionaries that have not been current for this time.
     Rekey(Option<ColumnName>, Option<Duration>),
     Train {
         bytes: usize,
@@ -59,7 +58,7 @@ enum Action {
     },
 }
 
-/// Returns whether all was good.
+/// Returns whether everything succeeded.
 pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
     let (args, action) = match command {
         Packs::Tune(args) => {
@@ -134,7 +133,7 @@ async fn act<K: ShownKey>(
         Action::Train { bytes, public_samples } => {
             train(out, &table, bytes, public_samples.as_deref()).await
         }
-        // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
+        // `out` removes colors for a pipe, and would change values that contain such characters.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
         Action::Import { file, keep } => rows::import(out, &table, &file, keep).await,
         Action::ImportFrom { table: old, from } => {
@@ -148,7 +147,7 @@ impl<K: ShownKey> Table<K> {
         let database = Database::connect(url).await?;
         let (mut packs, call) = RuntimePacks::open(keyring, domain, name(args), false)?;
         database.run(call).await?;
-        // Its ids may be stored otherwise.
+        // A table with encrypted keys may store its ids in another way.
         if packs.hides_keys()? {
             let call;
             (packs, call) = RuntimePacks::open(keyring, domain, name(args), true)?;
@@ -162,7 +161,6 @@ fn name(args: &PackedTable) -> TableName {
     TableName::new(&args.table).context(&args.context)
 }
 
-/// Returns the column that is given, if one is.
 fn named(OfColumn { column, id }: &OfColumn) -> Result<Option<ColumnName>> {
     let named = |column: &String| {
         RuntimePacks::<Uuid>::column(column, id).ok_or(
@@ -172,14 +170,14 @@ fn named(OfColumn { column, id }: &OfColumn) -> Result<Option<ColumnName>> {
     Ok(column.as_ref().map(named).transpose()?)
 }
 
-/// Returns a problem with the id that the database has for it, which is for those who operate the database.
+/// Returns a problem with its id in the database, for the operators of the database.
 fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
     let id = location.and_then(Location::expose_id);
     let id = id.map_or(String::new(), |id| format!(" (id {id})"));
     with_causes(problem) + &id
 }
 
-/// Prints what is corrupt or missing to standard output, because here it is the result.
+/// Prints corrupt and missing packs to standard output, because they are the result here.
 async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
     let verified = verified(table).await?;
     let problems = print(out, &verified.problems)?;
@@ -191,7 +189,6 @@ async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<b
     Ok(verified.problems.is_empty())
 }
 
-/// Prints problems, and returns their number.
 fn print(out: &mut impl Write, problems: &[Problem]) -> Result<String> {
     for problem in problems {
         writeln!(out, "{}", describe(problem, problem.location()))?;
@@ -219,7 +216,7 @@ async fn verify_column<K: ShownKey>(
     Ok(verified.problems.is_empty())
 }
 
-/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints the remaining damage.
+/// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.
 async fn restore<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -350,7 +347,7 @@ async fn train<K: ShownKey>(
     Ok(true)
 }
 
-/// A bar on standard error, if that is a terminal.
+/// Returns a progress bar on standard error if that is a terminal.
 fn bar(done: &str, length: Option<u64>) -> Result<ProgressBar> {
     let template = match length {
         Some(_) => format!("{{bar:40}} {done}, {{eta}} left"),

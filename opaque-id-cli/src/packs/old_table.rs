@@ -1,14 +1,13 @@
-//! The statements that read a table that is not one of packs, page by page, in the order of its keys.
+//! The statements that read another table page by page, in the order of its keys.
 
 use opaque_id_sql::Dialect;
 
 use super::Result;
 use crate::args::FromTable;
 
-/// How many rows a page has, and so a transaction locks.
+/// The number of rows in a page. A transaction locks them.
 const ROWS: usize = 250;
 
-/// A table that rows are copied from.
 pub(super) struct OldTable {
     dialect: Dialect,
     table: String,
@@ -25,8 +24,8 @@ impl OldTable {
     ) -> Result<Self> {
         let quoted = |name: &str| quoted(dialect, name);
         let id = quoted(&from.id);
-        // The key of the next page is a literal in which data are hex digits, so that no data become SQL in any session.
-        // The hex digits of a number are not those of its text.
+        // The key of the next page is a literal of hex digits, so that no data become SQL in any session. The
+        // hex digits of a number differ from those of its text.
         let is_bytes =
             format!("CHARSET({id}) = 'binary' AND HEX({id}) = HEX(CAST({id} AS BINARY))");
         let key = match dialect {
@@ -35,7 +34,7 @@ impl OldTable {
                 "CAST(IF({is_bytes} AND LENGTH({id}) = 16, HEX({id}), {id}) AS CHAR), IF({is_bytes}, CONCAT('x''', HEX({id}), ''''), \
                  CONCAT('_utf8mb4 x''', HEX(CONVERT(CAST({id} AS CHAR) USING utf8mb4)), ''''))"
             ),
-            // `|| ''` removes the affinity of the cast, which would turn integers of the column into text.
+            // `|| ''` removes the affinity of the cast. It would turn integers of the column into text.
             _ => format!(
                 "CASE typeof({id}) WHEN 'blob' THEN hex({id}) ELSE CAST({id} AS TEXT) END, CASE typeof({id}) \
                  WHEN 'text' THEN 'CAST(x''' || hex({id}) || ''' AS TEXT) || ''''' ELSE quote({id}) END"
@@ -62,8 +61,8 @@ impl OldTable {
         format!("SELECT count(*) FROM {}", self.table)
     }
 
-    /// Returns the statement that reads the rows after a key, and locks them, so that nobody changes or deletes them before they are
-    /// written.
+    /// Returns the statement that reads and locks the rows after a key, so that they are not changed or
+    /// deleted before they are written.
     pub(super) fn page(&self, after: Option<&str>) -> String {
         let Self { table, id, columns, .. } = self;
         // Another role may have operators that fit the key's type better than PostgreSQL's own.
@@ -75,20 +74,19 @@ impl OldTable {
         let lock = match self.dialect {
             Dialect::Postgres => " FOR SHARE",
             Dialect::MySql => " LOCK IN SHARE MODE",
-            // Its transactions lock the database.
+            // SQLite's transactions lock the database.
             _ => "",
         };
         format!("SELECT {columns} FROM {table}{rest} ORDER BY {id}{order} LIMIT {ROWS}{lock}")
     }
 }
 
-/// Returns an object with the values of columns.
 fn object(dialect: Dialect, columns: &[String]) -> String {
     let quoted = |name: &String| quoted(dialect, name);
     let members = columns.iter().map(|name| format!("'{name}', {}", quoted(name)));
     let members = members.collect::<Vec<_>>().join(", ");
     match dialect {
-        // A function's arguments are 100 at most.
+        // A function has at most 100 arguments.
         Dialect::Postgres => {
             let columns = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
             format!("CAST((SELECT row_to_json(o) FROM (SELECT {columns}) AS o) AS text)")
@@ -98,7 +96,7 @@ fn object(dialect: Dialect, columns: &[String]) -> String {
     }
 }
 
-/// SQLite takes a name in double quotes that it does not have for a text.
+/// Quotes a name. SQLite would take an unknown name in double quotes for a text.
 fn quoted(dialect: Dialect, name: &str) -> String {
     match dialect {
         Dialect::Postgres => format!("\"{name}\""),

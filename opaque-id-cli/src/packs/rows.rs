@@ -24,23 +24,22 @@ use crate::lines::Place;
 use crate::output;
 use crate::resource::ShownKey;
 
-/// The name of an encoding whose values are JSON.
 const JSON: &str = "json";
 
-/// Longer than any value in base64.
+/// The limit of a line, longer than any value in base64.
 const MAX_LINE: u64 = 128 << 20;
 
-/// How many rows and bytes are written at once.
+/// The limits of one write.
 const ROWS: usize = 1_000;
 const BYTES: usize = 1 << 20;
 
-/// How many rows of a file are written at once if those that are there are kept.
+/// The number of rows in one write if existing rows are kept.
 const KEPT: usize = 250;
 
-/// How often a transaction is begun.
+/// The number of attempts of a transaction.
 const ATTEMPTS: u64 = 20;
 
-/// How many rows are written before recent ones are merged.
+/// The number of rows that are written before recent ones are merged.
 const MERGED: u64 = 10_000;
 
 #[derive(Serialize, Deserialize)]
@@ -58,14 +57,14 @@ struct Line<'a> {
     base64: Option<String>,
 }
 
-/// A value of `null` is a value.
+/// Reads a value. `null` is a value too.
 fn present<'de, D: Deserializer<'de>>(
     value: D,
 ) -> std::result::Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(value).map(Some)
 }
 
-/// Reports what cannot be read, and prints the rest.
+/// Prints all rows, and reports those that cannot be read.
 pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
     let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
@@ -82,7 +81,7 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
             let (value, base64) = match is_json.then(|| serde_json::from_slice(&value)) {
                 Some(Ok(value)) => (Some(value), None),
                 None => (None, Some(BASE64_STANDARD.encode(&value))),
-                // Its message may repeat a part of the value.
+                // The error's message may repeat a part of the value.
                 Some(Err(_)) => {
                     all_good = false;
                     let problem = format!("the row {key}: expected JSON, found other bytes");
@@ -99,7 +98,7 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
     Ok(all_good)
 }
 
-/// Reports lines that are no rows, and writes the others.
+/// Writes the lines, and reports those that are invalid.
 pub(super) async fn import<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -132,7 +131,7 @@ pub(super) async fn import<K: ShownKey>(
     import.finish(out).await
 }
 
-/// Reports rows of another table that are no rows of this one, and writes those that are not there.
+/// Writes the missing rows of another table, and reports those that are invalid.
 pub(super) async fn import_from<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -151,7 +150,7 @@ pub(super) async fn import_from<K: ShownKey>(
         let page = retried(async || {
             let mut transaction = database.begin().await.map_err(PackError::Database)?;
             let found = transaction.rows(sql.clone()).await.map_err(PackError::Database)?;
-            // Also if it is refused.
+            // The next page starts after this row even if the row is refused.
             let last = found.last().map(|found| found.literal.clone());
             let (mut rows, mut refused) = (Vec::new(), Vec::new());
             for found in found {
@@ -182,14 +181,13 @@ pub(super) async fn import_from<K: ShownKey>(
     import.finish(out).await
 }
 
-/// Reads a row of a table.
 fn old_row<K: ShownKey>(found: &Found, is_json: bool) -> Result<(K, Vec<u8>)> {
     let key = K::read(&found.key)?;
     let value = match (&found.value, is_json) {
         (Some(value), false) => value.clone(),
         (None, false) => return Err("expected a value, found NULL".into()),
         (None, true) => b"null".to_vec(),
-        // Its message may repeat a part of the value.
+        // The error's message may repeat a part of the value.
         (Some(value), true) => match serde_json::from_slice::<&RawValue>(value) {
             Ok(value) => value.get().as_bytes().to_owned(),
             Err(_) => return Err("expected JSON, found other text".into()),
@@ -198,7 +196,7 @@ fn old_row<K: ShownKey>(found: &Found, is_json: bool) -> Result<(K, Vec<u8>)> {
     Ok((key, value))
 }
 
-/// Repeats a transaction that another one was in the way of.
+/// Repeats a transaction that conflicted with another one.
 async fn retried<T>(
     transaction: impl AsyncFn() -> std::result::Result<T, PackError>,
 ) -> std::result::Result<T, PackError> {
@@ -230,13 +228,13 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
     })
 }
 
-/// Reads a line, which may be blank.
+/// Reads a line, or returns `None` for a blank one.
 fn row<K: ShownKey>(line: &[u8], is_json: bool) -> Result<Option<(K, Vec<u8>)>> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Ok(None);
     }
-    // Its message may repeat a part of the value.
+    // The error's message may repeat a part of the value.
     let Line { key, value, base64 } = serde_json::from_slice(line).map_err(|error| {
         format!(
             "expected a JSON object like those of `opaque-id packs export`, found {:?} error at column {}",
@@ -257,11 +255,11 @@ fn row<K: ShownKey>(line: &[u8], is_json: bool) -> Result<Option<(K, Vec<u8>)>> 
     Ok(Some((K::read(&key)?, value)))
 }
 
-/// Writes rows in batches, and merges them now and then.
+/// A writer of rows in batches. It also merges them periodically.
 struct Import<'t, K> {
     table: &'t Table<K>,
     bar: &'t ProgressBar,
-    /// Whether rows that are there stay as they are.
+    /// Whether existing rows stay as they are.
     keeps: bool,
     batch: Vec<(Place, K, Vec<u8>)>,
     bytes: usize,
@@ -271,12 +269,12 @@ struct Import<'t, K> {
     all_good: bool,
 }
 
-/// What became of the rows of a transaction.
+/// The outcome of a transaction.
 struct Outcome {
     written: u64,
     kept: u64,
     refused: Vec<(Place, String, PackError)>,
-    /// How long it has locked what it wrote.
+    /// The time for which it locked the rows.
     took: Duration,
 }
 
@@ -310,7 +308,6 @@ impl<'t, K: ShownKey> Import<'t, K> {
         self.bar.suspend(|| output::report(place, key, error))
     }
 
-    /// Returns whether all lines were rows.
     async fn finish(mut self, out: &mut impl Write) -> Result<bool> {
         self.write().await?;
         self.merge().await?;
@@ -335,7 +332,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
         }
         let rows = batch.iter().map(|(_, key, value)| (*key, value.clone()));
         match self.put(rows.collect()).await {
-            // One by one, to learn which it is.
+            // Writing the rows one by one shows which is invalid.
             Err(PackError::Problem(_)) => {
                 for (place, key, value) in batch {
                     match self.put(vec![(key, value)]).await {
@@ -358,7 +355,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
         Ok(())
     }
 
-    /// Writes the rows that are not there, and commits.
+    /// Writes the missing rows and commits.
     async fn insert(
         &self,
         mut transaction: Transaction,
@@ -371,7 +368,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
         let keys: Vec<_> = rows.iter().map(|(_, key, _)| *key).collect();
         let present = match transaction.run(packs.present(&keys)).await {
             Ok(present) => present,
-            // One by one, to learn which it is.
+            // Writing the rows one by one shows which is invalid.
             Err(PackError::Problem(_)) => HashSet::new(),
             Err(error) => return Err(error),
         };
@@ -405,7 +402,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
         for (place, key, refused) in outcome.refused {
             self.refuse(place, &key, &refused)?;
         }
-        // SQLite has no queue: others look now and then whether they can write.
+        // SQLite has no queue, and other clients only poll for the lock.
         if self.table.database.dialect() == Dialect::Sqlite {
             tokio::time::sleep(outcome.took).await;
         }

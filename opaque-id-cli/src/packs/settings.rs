@@ -12,17 +12,15 @@ use super::{Result, Table, name};
 use crate::args::{PackSettings, PackedTable};
 use crate::resource::ShownKey;
 
-/// The content of a new table.
 pub(super) struct Contents {
     pub(super) settings: PackSettings,
-    /// Of an encrypted column.
+    /// The encrypted column, if the table is that of one.
     pub(super) column: Option<ColumnName>,
     pub(super) write_through: bool,
     pub(super) encoding: String,
     pub(super) by_encrypted_key: bool,
 }
 
-/// The names of settings and their values.
 type Listed = Vec<(String, String)>;
 
 pub(super) async fn create<K: ShownKey>(
@@ -49,7 +47,7 @@ pub(super) async fn create<K: ShownKey>(
         RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout)?;
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = &column {
-        // Its name may be wrong.
+        // The query fails if the column's name is wrong.
         database.count_values::<K>(column).await?;
     }
     let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout);
@@ -73,7 +71,6 @@ pub(super) async fn create<K: ShownKey>(
     print(out, &found, &found)
 }
 
-/// Creates those of the tables that are missing.
 async fn create_tables(
     database: &Database,
     table: &str,
@@ -107,7 +104,7 @@ pub(super) async fn configure<K: ShownKey>(
     print(out, &before, &listed(&packs.settings(), &encoding, hides_keys)?)
 }
 
-/// Returns the settings with those that are given.
+/// Returns the settings with the given changes.
 fn changed(settings: &Settings, given: &PackSettings) -> Result<Settings> {
     let pack_bytes = given.pack_bytes.map(Value::from);
     let given = [
@@ -138,7 +135,7 @@ fn listed(settings: &Settings, encoding: &str, hides_keys: bool) -> Result<Liste
         false => "by key",
     };
     let mut members = members(settings)?;
-    // It is left out where it is the default.
+    // The default is omitted.
     members.entry("erase_after").or_insert(3_600.into());
     let members = members.into_iter().map(|(name, value)| match value {
         Value::String(text) => (name, text),

@@ -1,4 +1,4 @@
-//! `opaque-id packs tune`: a sample of rows, and what was measured, as tables, as CSV and as a plot.
+//! `opaque-id packs tune`: a sample of rows, and the measurements as tables, as CSV and as a plot.
 
 use std::error::Error;
 use std::fs::File;
@@ -14,14 +14,14 @@ use crate::files;
 mod measure;
 mod plot;
 
-/// The most bytes and rows of a sample: enough to train the largest dictionary on a fifth.
+/// The limits of a sample. They suffice to train the largest dictionary on a fifth.
 const MAX_BYTES: usize = 64 << 20;
 const MAX_ROWS: usize = 1_000_000;
 
 type Rows = Vec<(u128, Vec<u8>)>;
 
-/// Measures a sample, with a progress bar if standard error is a terminal, and prints what fits it. Returns notes for the
-/// caller.
+/// Measures a sample, with a progress bar if standard error is a terminal, and prints the recommendation.
+/// Returns notes for the caller.
 pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box<dyn Error>> {
     let name = match args.file.to_str() {
         Some("-") => "standard input".to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box
     });
     bar.finish_and_clear();
     let report = report.map_err(|error| format!("{name}: {error}"))?;
-    // First, so that it is not lost if a file cannot be written.
+    // The report comes first, so that it is not lost if a file cannot be written.
     print(out, &rows, &report)?;
     if let Some(file) = &args.csv {
         files::write(file, &to_csv(&report))?;
@@ -48,7 +48,7 @@ pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box
     Ok((!is_whole).then(note).into_iter().collect())
 }
 
-/// Reads rows and gives them keys. Returns whether they are all.
+/// Reads rows and gives them keys. Returns whether the sample has all rows.
 fn sample(args: &Tune) -> io::Result<(Rows, bool)> {
     let input: Box<dyn Read> = match args.file.to_str() {
         Some("-") => Box::new(io::stdin().lock()),
@@ -59,7 +59,7 @@ fn sample(args: &Tune) -> io::Result<(Rows, bool)> {
     let mut values = split(&text, args.separator);
     let is_cut = text.len() > MAX_BYTES;
     if is_cut {
-        // Its end was not read.
+        // The last row was not read to its end.
         values.pop();
     }
     let is_whole = !is_cut && values.len() < MAX_ROWS;
@@ -67,7 +67,7 @@ fn sample(args: &Tune) -> io::Result<(Rows, bool)> {
     Ok(((0..).map(key).zip(values).collect(), is_whole))
 }
 
-/// Empty rows are left out.
+/// Splits a text into rows. Empty rows are omitted.
 fn split(text: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     let lines = text.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -85,7 +85,7 @@ fn split(text: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     }
 }
 
-/// A key of 16 bytes as generators make them: a time in milliseconds, and random bits.
+/// Returns a key of 16 bytes like a generator's: a time in milliseconds and random bits.
 fn time_ordered(i: u64) -> u128 {
     let mut hasher = DefaultHasher::new();
     i.hash(&mut hasher);
@@ -97,7 +97,7 @@ fn to_csv(report: &Report) -> String {
                    encode_mb_per_s,decode_mb_per_s,decode_us_per_body\n"
         .to_owned();
     for found in &report.measurements {
-        // Empty for rows one by one.
+        // The cell is empty for rows one by one.
         if let Layout::Packs(bytes) = found.layout {
             csv += &bytes.to_string();
         }
@@ -118,7 +118,8 @@ fn to_csv(report: &Report) -> String {
     csv
 }
 
-/// Ratios by dictionary at the recommended level, then by level with the recommended dictionary, then speeds with both.
+/// Prints ratios by dictionary at the recommended level, by level with the recommended dictionary, and speeds
+/// with both.
 fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
     let bytes: usize = rows.iter().map(|(_, value)| value.len()).sum();
     writeln!(
@@ -166,11 +167,10 @@ fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
     writeln!(out, "\n{}", report.recommendation)
 }
 
-/// The name, the level and the dictionary of a column or a line.
 type Column = (String, i32, usize);
 
-/// The ratios that are shown, each with its title: by dictionary at the recommended level, then by level with the recommended
-/// dictionary.
+/// Returns the ratios with their titles: by dictionary at the recommended level, then by level with the
+/// recommended dictionary.
 fn ratios(report: &Report, level_name: fn(i32) -> String) -> [(String, Vec<Column>); 2] {
     let best = &report.recommendation.packs;
     let trained = DICTIONARY_BYTES.into_iter();
@@ -184,7 +184,6 @@ fn ratios(report: &Report, level_name: fn(i32) -> String) -> [(String, Vec<Colum
     ]
 }
 
-/// Writes a line for each layout.
 fn table(
     out: &mut impl Write,
     heads: &[String],

@@ -1,4 +1,4 @@
-//! Errors for clients: a text that is not an id, an id that does not open, an old id that is not accepted.
+//! Errors for clients: malformed ids, ids that do not open, and old ids that are no longer accepted.
 
 use thiserror::Error;
 
@@ -6,61 +6,62 @@ use super::invalid::{IdProblem, Invalid, Problem};
 use crate::key_id::KeyId;
 use crate::metrics;
 
-/// An error for a text that a client sent as an id, a cursor, a token or an old id. The message is for the log: an application
-/// answers "not found", whatever the reason, and [`http_status`](Self::http_status) returns that status.
+/// An error for a text that a client sent as an id, a cursor, a token or an old id. The message is for the
+/// log. Answer a client "not found", whatever the reason: [`http_status`](Self::http_status) returns that
+/// status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdError {
-    /// Not an id at all.
+    /// The text is not an id.
     #[error("not a `{resource}` id: {problem}")]
     #[non_exhaustive]
     Malformed {
         /// The prefix of the expected resource.
         resource: &'static str,
-        /// What is wrong.
+        /// The fault of the text.
         problem: Invalid,
     },
-    /// Not a cursor, a position or a grant of the resource.
+    /// The text is not a cursor, a position or a grant of the resource.
     #[error("not a `{resource}` {kind}: {}", token_problem(resource, kind, *problem))]
     #[non_exhaustive]
     MalformedToken {
         /// The prefix of the expected resource.
         resource: &'static str,
-        /// What is expected: `cursor`, `position` or `grant`, as in its text.
+        /// The expected kind as in its text: `cursor`, `position` or `grant`.
         kind: &'static str,
-        /// What is wrong.
+        /// The fault of the text.
         problem: Invalid,
     },
-    /// A well-formed id with another prefix.
+    /// The id is well formed and has the prefix of another resource.
     #[error("not a `{resource}` id: it is an id of another resource")]
     #[non_exhaustive]
     OtherResource {
         /// The prefix of the expected resource.
         resource: &'static str,
     },
-    /// It has the prefix of none of several resources, or no prefix.
+    /// The text has none of several resources' prefixes.
     #[error("expected an id that starts with {}", listed(prefixes))]
     #[non_exhaustive]
     OtherPrefix {
         /// The prefixes of the resources.
         prefixes: &'static [&'static str],
     },
-    /// It is a number, say, or percent-encoded bytes that are not UTF-8.
+    /// The value is not a text, such as a number or percent-encoded bytes that are not UTF-8.
     #[error("not a string of UTF-8")]
     NotText,
-    /// Not an id of a resource that is [known at run time](crate::keyring::RuntimeResource).
+    /// The text is not an id of a resource that is [known at run time](crate::keyring::RuntimeResource).
     #[error("invalid id: {0}")]
     InvalidId(Invalid),
     /// The key has no id in a resource that is [known at run time](crate::keyring::RuntimeResource).
     #[error("invalid key: {0}")]
     InvalidKey(Invalid),
-    /// It is well formed, and does not open.
+    /// The id is well formed but does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It is a genuine grant whose time is over.
+    /// The grant is genuine but has expired.
     #[error("the grant has expired")]
     Expired,
-    /// It is an old id, and these have ended.
+    /// The text is an old id, and old ids are no longer accepted.
     #[error("old ids of `{resource}` ({old_form}) are no longer accepted")]
     #[non_exhaustive]
     OldIdsEnded {
@@ -69,7 +70,7 @@ pub enum IdError {
         /// The name of the old id's form.
         old_form: &'static str,
     },
-    /// It is an old id of a key that the API has never shown.
+    /// The text is an old id of a key that the API has never shown.
     #[error("an old id of a `{resource}` ({old_form}) that was never shown")]
     #[non_exhaustive]
     NeverShown {
@@ -78,7 +79,8 @@ pub enum IdError {
         /// The name of the old id's form.
         old_form: &'static str,
     },
-    /// Two old forms read it as different keys, or it is also a new id of a secret of the keyring.
+    /// Two old forms read the text as different keys, or it is also a new id of one of the keyring's secrets.
+    /// No secret may have that key id until old ids have ended.
     #[error(
         "a `{resource}` id that two old forms read differently, or that is also a new id: no secret may have its key id \
          until old ids have ended"
@@ -88,12 +90,12 @@ pub enum IdError {
         /// The prefix of the resource.
         resource: &'static str,
     },
-    /// It opens, and no row has it. Crates of frameworks return it.
+    /// The id opens, and no row has it. Crates of frameworks return this error.
     #[error("no such row")]
     NoRow,
 }
 
-/// The status of the answer to a refused id: the same as for a row that does not exist.
+/// The status of the answer to a refused id. It is the same as for a row that does not exist.
 const NOT_FOUND: u16 = 404;
 
 impl IdError {
@@ -110,7 +112,6 @@ impl IdError {
         Self::MalformedToken { resource, kind, problem }.counted(resource)
     }
 
-    /// Counts what was refused, for metrics.
     #[cold]
     pub(crate) fn counted(self, resource: &'static str) -> Self {
         let reason = match self {
@@ -125,8 +126,9 @@ impl IdError {
         self
     }
 
-    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist. So a client learns nothing
-    /// from the status of a refusal. An application may tell a client that a grant has [expired](Self::Expired).
+    /// Returns the HTTP status of the answer. It is always 404, as for an id that has no row, so the status
+    /// reveals nothing to a client. An application may tell a client that a grant has
+    /// [expired](Self::Expired).
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
@@ -152,7 +154,6 @@ fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     }
 }
 
-/// Writes `user_`, `team_` or `order_`.
 fn listed(prefixes: &[&str]) -> String {
     let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
     match names.split_last() {
@@ -161,7 +162,8 @@ fn listed(prefixes: &[&str]) -> String {
     }
 }
 
-/// An error for a well-formed id that no row can have. It is also a part of [`IdError`]; the message is for the log likewise.
+/// An error for a well-formed id that no row can have. It is also a part of [`IdError`]. The message is for
+/// the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -172,8 +174,8 @@ pub enum OpenError {
         /// The id's key id.
         key_id: KeyId,
     },
-    /// The tag is wrong, or the plaintext is not a key of the resource: the id was altered, guessed, or sealed with
-    /// another secret or for another domain.
+    /// The tag is wrong, or the plaintext is not a key of the resource. The id was altered, guessed, or
+    /// sealed with another secret or for another domain.
     #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
     NotGenuine,
 }
@@ -189,7 +191,7 @@ impl OpenError {
         self
     }
 
-    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
+    /// Returns the HTTP status of the answer. It is always 404, as for an id that has no row.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND

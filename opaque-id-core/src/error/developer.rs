@@ -1,4 +1,4 @@
-//! Errors for the developer: rows whose key is invalid, and keys that cannot be generated.
+//! Errors for the developer: rows with an invalid key, and keys that cannot be generated.
 
 use core::error::Error as StdError;
 
@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use super::invalid::{Invalid, KeyProblem};
 
-/// An error for a value that is not a key of the resource: one read from a row, or passed to `from_key`. Adapters
-/// return it to their ORM as the decode error. It never contains the value. Generators return it for a key that they cannot
-/// generate now.
+/// An error for a value that is not a key of the resource. Adapters return it to their ORM as the decode
+/// error, and `from_key` for a value that the caller passed. Generators return it if they cannot generate a
+/// key now. It never contains the value.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -18,7 +18,7 @@ pub enum KeyError {
     Invalid {
         /// The resource's prefix.
         resource: &'static str,
-        /// What is wrong.
+        /// The fault of the value.
         problem: Invalid,
     },
     /// The value is NULL.
@@ -30,7 +30,7 @@ pub enum KeyError {
         /// The resource's prefix.
         resource: &'static str,
     },
-    /// The value has a type that the key is never stored as, such as text or a fraction.
+    /// The value has a type that such keys are never stored as, such as text or a fraction.
     #[error(
         "invalid key for `{resource}`: expected {expected}, found a value of type {found}{}",
         remedy(found)
@@ -39,24 +39,24 @@ pub enum KeyError {
     ColumnType {
         /// The resource's prefix.
         resource: &'static str,
-        /// The value's type, as the driver names it.
+        /// The value's type as the driver names it.
         found: String,
-        /// What the key is stored as, and the column types for it.
+        /// The type that stores the key, and its column types.
         expected: &'static str,
     },
-    /// The driver could not read the value as the type that the key is stored as.
+    /// The driver could not read the value as the type that stores the key.
     #[error("invalid key for `{resource}`: the driver could not read {expected}")]
     #[non_exhaustive]
     Unreadable {
         /// The resource's prefix.
         resource: &'static str,
-        /// What the key is stored as, and the column types for it.
+        /// The type that stores the key, and its column types.
         expected: &'static str,
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Every key for the current clock tick has been used: the clock has stopped, was set back, or keys are
-    /// requested faster than their layout has room for.
+    /// All keys for the current clock tick are used. The clock has stopped, was set back, or the keys are
+    /// requested faster than their layout allows.
     #[error("{kind}s are exhausted until the clock advances; try again later")]
     #[non_exhaustive]
     Exhausted {
@@ -65,7 +65,7 @@ pub enum KeyError {
     },
 }
 
-/// MySQL and MariaDB compute a decimal from a signed and an unsigned integer.
+/// Returns a remedy for a decimal. MySQL and MariaDB compute one from a signed and an unsigned integer.
 fn remedy(found: &str) -> &'static str {
     match found {
         "DECIMAL" | "Numeric" => "; write `CAST(… AS SIGNED)` around a key that the query computes",
@@ -73,7 +73,7 @@ fn remedy(found: &str) -> &'static str {
     }
 }
 
-/// For adapters.
+/// Constructors for adapters.
 #[doc(hidden)]
 impl KeyError {
     #[cold]
@@ -88,7 +88,7 @@ impl KeyError {
         Self::Null { resource }
     }
 
-    /// Creates the error for an integer that a row has and the key's type has no room for.
+    /// Creates the error for an integer in a row that does not fit the key's type.
     #[cold]
     #[must_use]
     pub fn too_large(resource: &'static str) -> Self {

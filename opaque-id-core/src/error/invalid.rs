@@ -1,4 +1,4 @@
-//! The one reason why a text is not an id, a value not a key, an entry not a secret, or a setting not possible.
+//! The reason why a text is not an id, a value not a key, an entry not a secret, or a setting impossible.
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -6,8 +6,8 @@ use uuid::Uuid;
 use crate::prefix::prefix_rule;
 use crate::rfc9562::VERSION_AND_VARIANT;
 
-/// The reason why a text is not an id, a value not a key, an entry not a secret, or a setting not possible. It is part of other
-/// errors' messages, and never contains the value.
+/// The reason why a text is not an id, a value not a key, an entry not a secret, or a setting impossible. It
+/// is part of other errors' messages and never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
 pub struct Invalid(pub(crate) Problem);
@@ -22,7 +22,7 @@ pub(crate) enum Problem {
     Secret(#[from] SecretProblem),
     #[error(transparent)]
     Text(#[from] TextProblem),
-    /// A setting of a generator, a layout or a resource; says what is expected.
+    /// A setting of a generator, a layout or a resource is impossible. The text is the expected value.
     #[error("{0}")]
     Setting(&'static str),
 }
@@ -33,10 +33,9 @@ impl<P: Into<Problem>> From<P> for Invalid {
     }
 }
 
-/// Positions count bytes from 1.
+/// The fault of an id. Positions count bytes from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum IdProblem {
-    /// It starts with another resource's prefix and is otherwise well formed.
     #[error("it is an id of another resource")]
     OtherPrefix,
     #[error("it is an id of a log, which no API accepts; open it by `opaque-id open`")]
@@ -70,7 +69,6 @@ pub(crate) enum IdProblem {
 /// The fault of a text of no known resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TextProblem {
-    /// The text before the last underscore is not a prefix.
     #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
     #[error("it has no prefix: ids start with `prefix_`")]
@@ -79,12 +77,10 @@ pub(crate) enum TextProblem {
     WhiteSpace,
     #[error("there are other characters around it")]
     Surrounded,
-    /// Neither a text nor a UUID.
     #[error(
         "it is not an external id: those are `prefix_` and 13, 26 or 34 characters, or a UUID of version 8"
     )]
     Unknown,
-    /// The name of the kind.
     #[error(
         "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
     )]
@@ -112,7 +108,7 @@ pub(crate) enum SecretProblem {
     RepeatedKeyId,
     #[error("expected 64 hex digits, found {found} (`opaque-id keygen` generates an entry)")]
     Length { found: usize },
-    /// From 1, after the colon.
+    /// The position counts from 1 after the colon.
     #[error("invalid hex digit at position {position}")]
     NotHex { position: usize },
     #[error("duplicate secret; a new key id needs a new secret")]
@@ -132,10 +128,10 @@ pub(crate) enum KeyProblem {
     #[error("expected a {expected}, found {}", Version(*found))]
     Version {
         expected: &'static str,
-        /// `None` for another variant than RFC 9562's.
+        /// The found version, or `None` for a variant other than RFC 9562's.
         found: Option<u8>,
     },
-    /// A value that the key or the form has no room for.
+    /// The key or the form has no room for the value.
     #[error("{0}")]
     OutOfRange(&'static str),
     #[error("not the text of a {expected}")]
@@ -158,7 +154,6 @@ impl Invalid {
         Self(Problem::Setting(expected))
     }
 
-    /// Checks that a UUID has the version and variant of `bits`.
     #[inline]
     pub(crate) fn check_version(
         uuid: Uuid,

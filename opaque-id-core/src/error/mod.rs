@@ -1,4 +1,4 @@
-//! Errors: one enum per audience, which is the client, the operator or the developer.
+//! Errors: one enum per audience (client, operator, developer).
 
 mod client;
 mod developer;

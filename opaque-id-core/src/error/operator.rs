@@ -7,19 +7,19 @@ use thiserror::Error;
 use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
-/// An error for secrets that do not form a keyring, and for resources and old ids that a keyring cannot serve together. It is for the
-/// operator, at start. It never contains a secret or any part of one.
+/// An error for the operator at start: the secrets do not form a keyring, or the keyring cannot serve these
+/// resources and old ids together. It never contains a secret or any part of one.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
-    /// The environment variable is not set, or not Unicode.
+    /// The environment variable is not set or not Unicode.
     #[error(
         "{variable} is not set; expected comma-separated `key_id:64 hex digits` entries, the first of \
          which seals (`opaque-id keygen` generates one)"
     )]
     #[non_exhaustive]
     NotSet {
-        /// The variable.
+        /// The variable's name.
         variable: &'static str,
     },
     /// The file of secrets cannot be read.
@@ -46,11 +46,13 @@ pub enum KeyringError {
     Unwrap {
         /// The file's path.
         source_name: String,
-        /// The messages of the error that [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) returned and of its causes, without
-        /// anything that looks like a secret.
+        /// The messages of the error that [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) returned and of
+        /// its causes. Texts that look like a secret are removed.
         problem: String,
     },
-    /// Users other than its owner can read or write the file of secrets.
+    /// Users other than its owner can read or write the file of secrets. Run `chmod 600` on it. If a
+    /// container platform mounts it with this mode, use
+    /// [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or `--shared-keys-file`.
     #[error(
         "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or, if a container \
          platform mounts it with this mode, use `Keyring::from_shared_file` (`--shared-keys-file`)"
@@ -62,7 +64,7 @@ pub enum KeyringError {
         /// The nine bits of its permissions.
         mode: u32,
     },
-    /// Two resources have the same domain and different kinds of keys, whose ids must not share subkeys.
+    /// Two resources have the same domain and different kinds of keys. Their ids must not share subkeys.
     #[error(
         "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: set `domain = \"…\"` to another name in its `#[opaque_id(…)]`"
     )]
@@ -77,7 +79,9 @@ pub enum KeyringError {
         /// The kind of the second resource's keys.
         found: &'static str,
     },
-    /// Two resources have the same prefix, so each would open the other's ids or refuse them.
+    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one of them another
+    /// `prefix = "…"` in its `#[opaque_id(…)]`. If clients have ids of that resource, set its present prefix
+    /// as its `domain`. If both are one resource, derive `OpaqueId` once.
     #[error(
         "two resources have the prefix `{prefix}`, so an id does not say which of them it is of: give one of them another `prefix = \"…\"` \
          in its `#[opaque_id(…)]`, and its present prefix as its `domain` if clients have ids of it; if they are one resource, derive \
@@ -88,14 +92,15 @@ pub enum KeyringError {
         /// The prefix.
         prefix: &'static str,
     },
-    /// The tagged ids of a resource look like the cursors of another one.
+    /// The tagged ids of a resource look like the cursors of another one. Give that resource another prefix
+    /// or another form.
     #[error(
         "ids of the resource `{resource}_cursor` in the tagged form look like cursors of `{resource}`: give it another `prefix = \"…\"` in \
          its `#[opaque_id(…)]`, or another form"
     )]
     #[non_exhaustive]
     CursorPrefix {
-        /// The prefix of the resource whose cursors they look like.
+        /// The prefix of the resource with these cursors.
         resource: &'static str,
     },
     /// An entry is invalid.
@@ -104,9 +109,9 @@ pub enum KeyringError {
     Entry {
         /// The source of the entries: a variable's name or a file's path.
         source_name: String,
-        /// The number of the entry, from 1.
+        /// The number of the entry, counted from 1.
         entry: usize,
-        /// What is wrong with it.
+        /// The fault of the entry.
         problem: Invalid,
     },
     /// There is no entry.
@@ -116,7 +121,7 @@ pub enum KeyringError {
         /// The source of the entries.
         source_name: String,
     },
-    /// A builder has no sealing secret.
+    /// The builder has no sealing secret.
     #[error("no sealing secret: call `sealing(key_id, secret)` once")]
     NoSealingSecret,
     /// A builder has two sealing secrets.
@@ -126,12 +131,14 @@ pub enum KeyringError {
     #[error("invalid secret with key id {key_id}: {problem}")]
     #[non_exhaustive]
     Secret {
-        /// The key id as given.
+        /// The key id as the caller gave it.
         key_id: u8,
-        /// What is wrong with it.
+        /// The fault of the secret.
         problem: Invalid,
     },
-    /// The secret that has sealed until now is missing.
+    /// The secret that has sealed until now is missing. Keep it behind the new one until its ids are no
+    /// longer used, or restart the application to retire it at once. `opaque-id keys --plan-rotation` prints
+    /// the steps.
     #[error(
         "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one until its ids \
          are no longer used, or restart to retire it at once (`opaque-id keys --plan-rotation` prints the steps)"
@@ -141,7 +148,8 @@ pub enum KeyringError {
         /// The key id of the secret.
         key_id: KeyId,
     },
-    /// A key id has another secret than before.
+    /// A key id has another secret than before, so ids with this key id would no longer open. Give a new
+    /// secret another key id (`opaque-id keygen --key-id …`).
     #[error(
         "key id {key_id} has another secret than before, so ids with this key id would not open: give a new secret another \
          key id (`opaque-id keygen --key-id …`)"
@@ -151,16 +159,17 @@ pub enum KeyringError {
         /// The key id.
         key_id: KeyId,
     },
-    /// Old ids cannot be accepted at all.
+    /// These old ids can never be accepted.
     #[error("old ids of `{resource}` cannot be accepted: {problem}")]
     #[non_exhaustive]
     OldIds {
         /// The prefix of the resource.
         resource: &'static str,
-        /// What is wrong.
+        /// The fault of the old ids.
         problem: Invalid,
     },
-    /// Old ids cannot be distinguished from new ones.
+    /// Old ids look like new ids of a secret of the keyring. Until old ids have ended, use secrets with other
+    /// key ids (`opaque-id keygen --key-id …`), or set `form = "tagged"`.
     #[error(
         "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}, and the keyring has a secret with it: \
          use secrets with other key ids (`opaque-id keygen --key-id …`) until old ids have ended, or `form = \"tagged\"`"
@@ -171,15 +180,16 @@ pub enum KeyringError {
         resource: &'static str,
         /// The name of the old ids' form.
         old_form: &'static str,
-        /// The key id that new ids may not have.
+        /// The key id that no secret may have.
         key_id: KeyId,
     },
-    /// Reading the secrets panicked, in the thread of a [`Watch`](crate::keyring::Watch).
+    /// Reading the secrets panicked in the thread of a [`Watch`](crate::keyring::Watch).
     #[error("reading the secrets panicked; see the message of the panic")]
     Panicked,
 }
 
-/// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place.
+/// Returns the text without its runs of 48 or more hex digits, because they may be a secret in the wrong
+/// place.
 pub(crate) fn redact(text: &str) -> String {
     let is_hex = |c: char| c.is_ascii_hexdigit();
     let mut shown = String::with_capacity(text.len());
@@ -198,14 +208,14 @@ pub(crate) fn redact(text: &str) -> String {
     shown
 }
 
-/// Returns the messages of an error and of its causes, without anything that looks like a secret.
+/// Returns the messages of an error and of its causes without texts that look like a secret.
 pub(crate) fn redacted_with_causes(error: &dyn StdError) -> String {
     let causes = core::iter::successors(Some(error), |&error| error.source());
     let messages: Vec<_> = causes.map(ToString::to_string).collect();
     redact(&messages.join(": "))
 }
 
-/// What is wrong with the file of secrets, and what to do.
+/// Returns the fault of the file of secrets and its remedy.
 fn advice(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! The reason why a text is not an id.
+//! Diagnosis of texts that are not ids.
 
 use super::log::from_log;
 use super::{SHORT_CHARS, TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
@@ -48,7 +48,6 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     faulty.unwrap_or(IdProblem::NoPrefix)
 }
 
-/// Returns the prefix of a well-formed id of any resource in a form with a prefix.
 fn text_id_prefix(text: &str) -> Option<&str> {
     let (prefix, body) = text.rsplit_once('_')?;
     let is_id = is_prefix(prefix)

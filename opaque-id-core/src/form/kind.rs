@@ -5,7 +5,8 @@ use core::str::FromStr;
 use super::{Form, Mapped, MappedUuid, Short, Tagged, Text, UuidForm};
 use crate::error::Invalid;
 
-/// A form of external ids, for tools that know it only at run time. It is parsed from the name that `form = …` has in the derive.
+/// A form of external ids for tools that know it only at run time. It is parsed from the name in the derive's
+/// `form = …`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FormKind(&'static str);
 
@@ -23,13 +24,13 @@ impl FormKind {
     /// [`MappedUuid`]
     pub const MAPPED_UUID: Self = Self(MappedUuid::NAME);
 
-    /// Returns its name in the derive: [`Form::NAME`].
+    /// Returns the form's name in the derive, [`Form::NAME`].
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
     }
 
-    /// Returns whether a mapping table has its ids, so that no keyring seals them.
+    /// Returns whether a mapping table stores the ids. No keyring seals such ids.
     #[must_use]
     pub fn is_mapped(self) -> bool {
         matches!(self, Self::MAPPED | Self::MAPPED_UUID)

@@ -1,13 +1,13 @@
 //! The text of an id in a log: an id of the text form with `log` before its body.
 //!
-//! No other text of an id or a cursor is like it: base32 has neither `l` nor `o`, and the prefix is the resource's own, so it cannot be
-//! another resource's either.
+//! It cannot be mistaken for another id or cursor, because base32 has neither `l` nor `o` and the prefix is
+//! the resource's own.
 
 use super::TEXT_CHARS;
 use crate::base32;
 use crate::prefix::is_prefix;
 
-/// The audience that ids in logs are sealed for.
+/// The audience for which ids in logs are sealed.
 pub const LOGS_AUDIENCE: &str = "logs";
 
 const MARK: &str = "log";
@@ -19,7 +19,7 @@ pub fn to_log(text: &str) -> String {
     format!("{prefix}_{MARK}{body}")
 }
 
-/// Converts the text of an id in a log into that of the text form. Returns `None` if it is another text.
+/// Converts the text of an id in a log into its text form. Returns `None` for any other text.
 #[must_use]
 pub fn from_log(text: &str) -> Option<String> {
     let (prefix, body) = text.rsplit_once('_')?;

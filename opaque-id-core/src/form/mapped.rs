@@ -1,4 +1,5 @@
-//! The mapped forms: a UUID, in base32 after a prefix or as it is. Nothing is sealed; a mapping table has the integer.
+//! The mapped forms: a UUID, in base32 after a prefix or as it is. Nothing is sealed, because a mapping table
+//! stores the integer.
 
 use uuid::Uuid;
 
@@ -14,19 +15,19 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. For `i64`.
+/// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
 ///
-/// It accepts any UUID, wherever it was generated, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
-/// whose prefixes have no digits). This is the text form with its two spare bits zero.
+/// It accepts any UUID from any generator, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
+/// but a prefix may have digits). This is the text form with its two spare bits zero.
 #[derive(Clone, Copy, Debug)]
 pub enum Mapped {}
 
 impl Private for Mapped {}
 impl MappedForm for Mapped {}
 
-/// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. For `i64`.
+/// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
 ///
-/// It accepts any UUID of any version, wherever it was generated, in lower case with hyphens.
+/// It accepts any UUID of any version from any generator, in lower case with hyphens.
 #[derive(Clone, Copy, Debug)]
 pub enum MappedUuid {}
 
@@ -45,7 +46,7 @@ impl FormOf<i64> for MappedUuid {
     }
 }
 
-/// The texts are those of [`Text`] with key id 0.
+/// Writes the texts of [`Text`] with key id 0.
 impl Form for Mapped {
     const NAME: &'static str = "mapped";
 
@@ -74,7 +75,7 @@ impl Form for Mapped {
     }
 
     fn pattern(prefix: &str) -> String {
-        // The two bits of the key id are zero.
+        // The first digit is at most 7 because the two bits of the key id are zero.
         format!("^{prefix}_[0-7]{DIGIT}{{{}}}$", TEXT_CHARS - 1)
     }
 }
@@ -110,8 +111,8 @@ impl Form for MappedUuid {
     }
 }
 
-/// Reads a UUID in lower case with hyphens. It is made in registers: bytes that are written one by one cannot be read
-/// together without a stall.
+/// Reads a UUID in lower case with hyphens. It is assembled in registers because reading back single stored
+/// bytes as one word stalls the CPU.
 #[inline]
 fn hyphenated(text: &[u8; UUID_CHARS]) -> Option<Uuid> {
     fn group<const N: usize>(text: &[u8; UUID_CHARS], start: usize) -> Option<u64> {

@@ -1,7 +1,7 @@
-//! Forms: how external ids look, and how they are sealed.
+//! Forms: the look of external ids, and the way in which they are sealed.
 //!
-//! A form is a type, and its fit is one as well: `FormOf<K>` says which forms a key has, so a uuid form of a ULID does not compile. A
-//! two-round network requires halves whose nonce is known to be uniform (`hazmat::SafeIn`).
+//! A form is a type, and `FormOf<K>` states which forms a key has, so a uuid form of a ULID does not compile.
+//! A two-round network requires halves with a uniform nonce (`hazmat::SafeIn`).
 
 mod diagnose;
 mod kind;
@@ -36,26 +36,22 @@ use crate::prefix::MAX_PREFIX_LEN;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// The number of characters after the underscore in an id of the text form.
 pub(crate) const TEXT_CHARS: usize = 26;
-/// The number of characters after the underscore in an id of the short form that is not one of the text form.
+/// The number of characters after the underscore in a short id of the short form.
 pub(crate) const SHORT_CHARS: usize = 13;
-/// The number of characters after the underscore in an id of the tagged form.
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
-/// A digit of base32, as a regular expression.
 const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
 const SHORT_BYTES: usize = 9;
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
 
-/// The length of the longest binary form of an external id.
 pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 
 /// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
 const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
-/// The step of the standard library's UTF-8 check of aligned bytes.
+/// The step in which the standard library checks aligned bytes for UTF-8.
 const UTF8_STEP: usize = 16;
 
 /// A buffer for the text of one external id, for [`External::encode`](crate::External::encode).
@@ -70,9 +66,9 @@ impl TextBuffer {
         Self([0; _])
     }
 
-    /// Returns the first `len` bytes. These and all after them are ASCII.
+    /// Returns the first `len` bytes. The whole buffer is ASCII.
     ///
-    /// Checking whole, aligned steps takes a fraction of the time of checking exactly `len` bytes.
+    /// Checking whole, aligned steps is much faster than checking exactly `len` bytes.
     #[inline]
     fn text(&self, len: usize) -> &str {
         let whole_steps = &self.0[..len.next_multiple_of(UTF8_STEP)];
@@ -86,8 +82,8 @@ impl Default for TextBuffer {
     }
 }
 
-/// A form of external ids: how they look and where they come from. A keyring seals ids of the forms [`Text`],
-/// [`Short`], [`Tagged`] and [`UuidForm`]; ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
+/// A form of external ids. A keyring seals ids of the forms [`Text`], [`Short`], [`Tagged`] and [`UuidForm`].
+/// Ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
 ///
 /// Only this crate implements it.
 pub trait Form: Private + Debug + 'static {
@@ -107,11 +103,11 @@ pub trait Form: Private + Debug + 'static {
     #[doc(hidden)]
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, Invalid>;
 
-    /// How many characters an id can have more than the example.
+    /// The number of characters by which an id can be longer than the example.
     #[doc(hidden)]
     const GROWS_BY: usize = 0;
 
-    /// The regular expression of exactly the texts that [`parse`](Self::parse) accepts.
+    /// The regular expression that matches exactly the texts that [`parse`](Self::parse) accepts.
     #[doc(hidden)]
     fn pattern(prefix: &str) -> String;
 }
@@ -125,23 +121,23 @@ pub trait Form: Private + Debug + 'static {
     note = "text accepts every key; short accepts integers; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and integers; mapped and mapped_uuid accept `i64`"
 )]
 pub trait FormOf<K: Key>: Form {
-    /// Checks that a stored value is a key, and one that the form has room for.
+    /// Checks that a stored value is a key and fits the form.
     #[doc(hidden)]
     #[inline]
     fn check(repr: K::Repr) -> Result<(), Invalid> {
         K::check(repr)
     }
 
-    /// The bits that are the same in all keys that the form has room for.
+    /// The bits that are the same in all keys that fit the form.
     #[doc(hidden)]
     const FIXED: FixedBits<K::Repr> = K::FIXED;
 
-    /// Returns the id that documentation shows; its key is [`Key::EXAMPLE`] if it is sealed.
+    /// Returns the example id for documentation. The key of a sealed example is [`Key::EXAMPLE`].
     #[doc(hidden)]
     fn example(keys: &Subkeys, key_id: KeyId) -> Self::Body;
 }
 
-/// A form whose ids a keyring seals and opens, for the key `K`.
+/// A form of ids that a keyring seals and opens, for the key `K`.
 ///
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(
@@ -151,15 +147,15 @@ pub trait FormOf<K: Key>: Form {
     note = "in code that is generic over the resource, add the bound `T: SealedResource`"
 )]
 pub trait SealedFormOf<K: Key>: FormOf<K> {
-    /// The bits of a tag that a made-up id has to guess; 0 if ids have none.
+    /// The number of tag bits that a made-up id must guess, or 0 without a tag.
     #[doc(hidden)]
     const TAG_BITS: u32;
 
-    /// Whether made-up ids are refused: the form is an [`AuthenticatedFormOf`] the key.
+    /// Whether made-up ids are refused, so that the form is an [`AuthenticatedFormOf`] the key.
     #[doc(hidden)]
     const IS_AUTHENTICATED: bool = Self::TAG_BITS >= 40;
 
-    /// Returns the key id of the secret that sealed the id, as the id claims.
+    /// Returns the key id that the id names.
     #[doc(hidden)]
     fn key_id(body: Self::Body) -> KeyId;
 
@@ -167,14 +163,14 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     #[must_use]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Body;
 
-    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong, or if
-    /// [`Subkeys::admit`] refuses it.
+    /// Opens an id. Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a
+    /// tag is wrong or [`Subkeys::admit`] refuses the value.
     #[doc(hidden)]
     #[must_use]
     fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr>;
 }
 
-/// A form that seals the key `K` with a tag, so that made-up ids are refused without the database.
+/// A form that seals the key `K` with a tag, so made-up ids are refused without the database.
 ///
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(
@@ -186,7 +182,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 )]
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 
-/// A form that a keyring seals and whose ids start with a prefix: [`Text`], [`Short`] or [`Tagged`].
+/// A sealed form with a prefix: [`Text`], [`Short`] or [`Tagged`].
 ///
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(
@@ -200,7 +196,7 @@ impl PrefixedForm for Text {}
 impl PrefixedForm for Short {}
 impl PrefixedForm for Tagged {}
 
-/// A form whose ids are rows of a mapping table: [`Mapped`] or [`MappedUuid`].
+/// A form of ids in a mapping table: [`Mapped`] or [`MappedUuid`].
 ///
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(

@@ -1,5 +1,5 @@
-//! The short form of integers: 13 characters for an integer below 2^36, and the text form for any other. `docs/FORMAT.md`
-//! specifies it.
+//! The short form of integers: 13 characters for an integer below 2^36, and the text form otherwise.
+//! `docs/FORMAT.md` specifies it.
 
 use subtle::ConstantTimeEq;
 
@@ -17,15 +17,17 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// The bits of an integer that has a short id.
+/// The number of bits of an integer with a short id.
 const INTEGER_BITS: u32 = 36;
-/// The zero bits after it, by which a made-up id is refused.
+/// The number of zero bits after the integer. They identify a made-up id.
 const TAG_BITS: u32 = FF1_BITS - INTEGER_BITS;
 
-/// `prefix_` and 13 characters for an integer from 0 to 2^36 - 1, and [`Text`]'s 26 for any other. For integers.
+/// `prefix_` and 13 characters for an integer from 0 to 2^36 - 1, and [`Text`]'s 26 characters for any other
+/// integer. It requires an integer key.
 ///
-/// A made-up id of 13 characters opens with probability 2^-26, so it is for lists and links behind a rate limit, and not
-/// for what must be unguessable. Sealing never fails: an id is longer if its integer is.
+/// A made-up id of 13 characters opens with probability 2^-26. Use it for lists and for links behind a rate
+/// limit, but not for ids that must be unguessable. Sealing never fails, because the id of a larger integer
+/// is longer.
 #[derive(Clone, Copy, Debug)]
 pub enum Short {}
 
@@ -94,19 +96,19 @@ impl Form for Short {
     const GROWS_BY: usize = TEXT_CHARS - SHORT_CHARS;
 
     fn pattern(prefix: &str) -> String {
-        // Of the first of 13 characters, one bit is always zero.
+        // One bit of the first of 13 characters is always zero.
         format!("^{prefix}_([0-9a-f]{DIGIT}{{{}}}|{DIGIT}{{{TEXT_CHARS}}})$", SHORT_CHARS - 1)
     }
 }
 
-/// Takes *key id ‖ block* apart.
+/// Splits *key id ‖ block*.
 #[inline]
 fn from_number(number: u64) -> ShortId {
     let key_id = KeyId::truncated((number >> FF1_BITS) as u8);
     ShortId::Short { block: number & ((1 << FF1_BITS) - 1), key_id }
 }
 
-/// A key that is an integer. Its short ids do not depend on its width.
+/// An integer key. Its short ids do not depend on its width.
 #[diagnostic::on_unimplemented(
     message = "`Short` is not a form of the key `{Self}`",
     label = "this form does not exist for `{Self}`",
@@ -123,7 +125,7 @@ impl<K: Integer> FormOf<K> for Short {
     }
 }
 
-/// Its tag is too short for an [`AuthenticatedFormOf`](super::AuthenticatedFormOf) the key.
+/// The tag is too short for an [`AuthenticatedFormOf`](super::AuthenticatedFormOf) the key.
 impl<K: Integer> SealedFormOf<K> for Short {
     const TAG_BITS: u32 = TAG_BITS;
 
@@ -155,7 +157,7 @@ impl<K: Integer> SealedFormOf<K> for Short {
                 let repr = bool::from(has_tag).then(|| K::Repr::from_integer(integer)).flatten()?;
                 keys.admit(repr, K::EXAMPLE)
             }
-            // Exactly one text is an id.
+            // A small integer in the text form is refused, so that each id has exactly one text.
             ShortId::Long(id) => {
                 <Text as SealedFormOf<K>>::open(keys, id).filter(|repr| !has_short_id(*repr))
             }
@@ -163,7 +165,6 @@ impl<K: Integer> SealedFormOf<K> for Short {
     }
 }
 
-/// Returns whether an integer has an id of 13 characters.
 #[inline]
 pub(crate) fn has_short_id(repr: impl Into<i64>) -> bool {
     repr.into().cast_unsigned() >> INTEGER_BITS == 0

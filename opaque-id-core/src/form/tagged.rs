@@ -1,4 +1,4 @@
-//! The tagged form: one block of AES-128, and a tag of 40 bits over it. `docs/FORMAT.md` specifies it.
+//! The tagged form: one block of AES-128 and a tag of 40 bits over it. `docs/FORMAT.md` specifies it.
 
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::subkeys::Subkeys;
 
 const TAG_BITS: u32 = 40;
 
-/// `prefix_` and 34 characters: the text form and a 40-bit tag. For 16-byte keys.
+/// `prefix_` and 34 characters: the text form and a 40-bit tag. It requires a 16-byte key.
 ///
 /// A guessed or altered id is refused without a query, with probability 1 - 2^-40.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl Private for Tagged {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaggedId {
     text: TextId,
-    /// Forty bits.
+    /// The tag, 40 bits.
     tag: u64,
 }
 
@@ -63,7 +63,7 @@ impl Form for Tagged {
 
     type Body = TaggedId;
 
-    // Always, so that the prefix and its length are known where it is copied.
+    // Inlining makes the prefix and its length constants where they are copied.
     #[inline(always)]
     fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body: &mut [u8; TAGGED_CHARS]| {

@@ -1,4 +1,5 @@
-//! The text form: a prefix, then 26 characters of base32 for the key id and one block of AES-128. `docs/FORMAT.md` specifies it.
+//! The text form: a prefix and 26 characters of base32 for the key id and one block of AES-128.
+//! `docs/FORMAT.md` specifies it.
 
 use super::diagnose::diagnose;
 use super::{
@@ -12,23 +13,11 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// `prefix_` and 26 characters: one AES block. For every key; the default.
+/// `prefix_` and 26 characters: one AES block. It is the default and accepts every key.
 ///
 /// The id of an integer carries a 64-bit tag, so a forgery opens with probability 2^-64. The id of a 16-byte
-/// key carries none: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
-///
-/// ```
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct Resource;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = keyring.seal(Internal::<Resource>::generate());
-/// assert_eq!(id.to_string().len(), "user_".len() + 26);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// key carries no tag: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such
+/// row.
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
@@ -46,7 +35,7 @@ impl Form for Text {
 
     type Body = TextId;
 
-    // Always, so that the prefix and its length are known where it is copied.
+    // Inlining makes the prefix and its length constants where they are copied.
     #[inline(always)]
     fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body| write_text_id(id, body))

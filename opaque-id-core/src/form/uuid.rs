@@ -1,7 +1,9 @@
-//! The uuid form: a Feistel network over the 120 bits that a UUIDv8 leaves beside version, variant and key id, with two rounds for
-//! halves with a uniform nonce, four for others, and six for integers, whose second half is always the same. `docs/FORMAT.md` specifies it.
+//! The uuid form: a Feistel network over the 120 bits of a UUIDv8 without version, variant and key id. It has
+//! two rounds for halves with a uniform nonce, four for others, and six for integers, because their second
+//! half is always the same. `docs/FORMAT.md` specifies it.
 //!
-//! Text is parsed by a table of pairs of digits, into registers: single bytes in memory that are read together afterwards would stall.
+//! Text is parsed into registers by a table of pairs of digits, because reading back single stored bytes as
+//! one word stalls the CPU.
 
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
@@ -16,14 +18,14 @@ use crate::private::Private;
 use crate::rfc9562::{V7, V8, VERSION_AND_VARIANT, gather, scatter};
 use crate::subkeys::Subkeys;
 
-/// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and
+/// A valid UUIDv8 (RFC 9562, section 5.8) without a prefix. It accepts [`Uuid7`], [`StructuredKey`] and
 /// integers below 2^60.
 #[derive(Clone, Copy, Debug)]
 pub enum UuidForm {}
 
 impl Private for UuidForm {}
 
-/// The UUIDs of [`MappedUuid`] with version 8.
+/// Reads and writes the UUIDs of [`MappedUuid`] that have version 8.
 impl Form for UuidForm {
     const NAME: &'static str = "uuid";
 
@@ -70,7 +72,7 @@ trait InHalves: Key {
     fn decrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
 }
 
-/// The halves are the 120 bits of a UUIDv7 without version, variant and the top two bits of its time.
+/// Splits a UUIDv7 without version, variant and the top two bits of its time into halves of 60 bits.
 impl InHalves for Uuid7 {
     type Nonce = Arbitrary;
 
@@ -155,7 +157,7 @@ form_of_halves! {
     u32: FixedBits { mask: 0, value: 0 };
 }
 
-/// The first half is the integer, the second the tag.
+/// Puts the integer into the first half and the tag into the second.
 macro_rules! integer_in_halves {
     ($($integer:ty)*) => {$(
         impl InHalves for $integer {

@@ -1,9 +1,9 @@
-//! Clocks of generators: the system's, and any other for tests and devices.
+//! Clocks of generators: the system's clock, and any other clock for tests and devices.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A source of a generator's time: [`SystemClock`], or one that a test controls.
+/// The source of a generator's time: [`SystemClock`], or a clock that a test controls.
 ///
 /// ```
 /// use opaque_id_core::generator::{Clock, SystemRandom, Uuid7Generator, Uuid7Method};
@@ -27,7 +27,7 @@ pub trait Clock {
     /// Returns the current time. It may stop or go backwards; times before 1970 count as 1970.
     fn now(&self) -> SystemTime;
 
-    /// Returns the time since 1970, which generators count in.
+    /// Returns the time since 1970 as generators count it.
     #[doc(hidden)]
     #[inline]
     fn since_1970(&self) -> Duration {

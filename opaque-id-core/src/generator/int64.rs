@@ -1,4 +1,4 @@
-//! 64-bit ids by nodes without a database: seconds, node and counter in an `Int64Layout`.
+//! 64-bit ids from nodes without a database: seconds, node and counter in an `Int64Layout`.
 
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, Sequencer};
@@ -7,29 +7,15 @@ use crate::fork::Guard;
 use crate::layout::Int64Layout;
 use crate::random::{Random, SystemRandom};
 
-/// A generator of 64-bit ids in an [`Int64Layout`], without a coordinator. Each id is greater than all that the
-/// generator has returned before, in any thread.
+/// A generator of 64-bit ids in an [`Int64Layout`], without a coordinator. Each id is greater than all
+/// earlier ids of the generator in any thread. [`Int64Layout`] has an example.
 ///
-/// Ids are unique only if each running process has its own node number, which the deployment assigns to the
+/// Ids are unique only if each running process has its own node number. The deployment assigns it to the
 /// machine or the worker. The counter starts again in each second, at a random place in the lower half of its
 /// range. So a process that is restarted within a second, or a forked child that keeps its parent's number,
-/// repeats an id only if two random starts are no further apart than the number of ids of that second. Ids run
-/// at most one second ahead of the clock. If the clock is set back further, `generate` fails until the clock
-/// catches up.
-///
-/// ```
-/// use opaque_id_core::generator::Int64Generator;
-/// use opaque_id_core::layout::Int64Layout;
-/// use opaque_id_core::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "event", key = i64)]
-/// struct Event;
-///
-/// let ids = Int64Generator::new(Int64Layout::with_node_bits(10)?, 512)?;
-/// let id = Internal::<Event>::from_key(ids.generate()?)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// repeats an id only if two random starts are no further apart than the number of ids of that second. Ids
+/// run at most one second ahead of the clock. If the clock is set back further, `generate` fails until the
+/// clock catches up.
 #[derive(Debug)]
 pub struct Int64Generator<C = SystemClock, R = SystemRandom> {
     layout: Int64Layout,
@@ -43,7 +29,7 @@ pub struct Int64Generator<C = SystemClock, R = SystemRandom> {
 const AHEAD_SECONDS: u64 = 1;
 
 impl Int64Generator {
-    /// Creates a generator with the number of its node, which reads the system's clock.
+    /// Creates a generator that reads the system's clock. `node` is the number of its node.
     ///
     /// # Errors
     /// [`Invalid`] if the layout's bits have no room for the number.
@@ -66,11 +52,11 @@ impl<C, R> Int64Generator<C, R> {
 }
 
 impl<C: Clock, R: Random> Int64Generator<C, R> {
-    /// Generates an id, positive and below 2^60.
+    /// Generates an id. It is positive and below 2^60.
     ///
     /// # Errors
-    /// [`KeyError::Exhausted`] if all ids of this second and the next are used up, or if the clock was
-    /// set back by more than that.
+    /// [`KeyError::Exhausted`] if all ids of this second and the next are used, or if the clock was set back
+    /// by more than that.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -85,7 +71,7 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
             self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)
         };
         let exhausted = || KeyError::Exhausted { kind: "64-bit id" };
-        // Again, as this thread may have slept between its reading of the clock and the claim.
+        // The second attempt is for a thread that slept between reading the clock and the claim.
         let head = claim().or_else(claim).ok_or_else(exhausted)?;
         let counter = head & ((1 << bits) - 1);
         self.layout.assemble(head >> bits, self.node, counter).map_err(|_| exhausted())

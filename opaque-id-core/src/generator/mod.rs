@@ -1,8 +1,8 @@
-//! Generators of keys in the application; each kind follows its specification.
+//! Generators of keys in the application. Each kind follows its specification.
 //!
 //! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also contains the
-//! generators that it uses, and those of the kinds that need settings. Each generator can be a `static`, can be
-//! shared by threads, and accepts the caller's [`Clock`] and [`Random`] for tests and simulations.
+//! generators behind it, and generators with settings. Each generator can be a `static` that threads share,
+//! and accepts the caller's [`Clock`] and [`Random`] for tests and simulations.
 //!
 //! | generator | keys | order in a process | at most ahead of the clock |
 //! |---|---|---|---|
@@ -14,11 +14,11 @@
 //! | [`PseudoOrderedGenerator`] | UUIDv4-shaped, in windows | none | – |
 //! | [`StructuredKeyGenerator`] | structured keys | strict, by sequence | 4 ns per key, if the clock stops |
 //!
-//! "Ahead" is measured from the latest time that the clock has shown: if it is set back, keys continue from that
-//! time and keep their order.
+//! "Ahead" counts from the latest time of the clock. If the clock is set back, keys continue from that time
+//! and keep their order.
 //!
-//! After a fork, parent and child generate different keys: the child seeds the randomness of each thread again and
-//! does not continue the generators' counts.
+//! After a fork, parent and child generate different keys: the child seeds the randomness of each thread
+//! again and does not continue the generators' counts.
 
 mod clock;
 mod int64;
@@ -41,7 +41,6 @@ pub use self::uuid8::Uuid8Generator;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 
-/// The constructors of a generator without settings.
 macro_rules! constructors {
     ($generator:ident) => {
         impl $generator {
@@ -70,14 +69,6 @@ macro_rules! constructors {
 use constructors;
 
 /// A key with a default generator: [`Uuid7`], [`Ulid`] or [`StructuredKey`].
-///
-/// ```
-/// use opaque_id_core::generator::Generate;
-/// use opaque_id_core::key::Uuid7;
-///
-/// let (first, second) = (Uuid7::generate(), Uuid7::generate());
-/// assert!(first < second);
-/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default generator",
     label = "the application or the database generates these keys",
@@ -92,8 +83,8 @@ pub trait Generate: Key {
     fn generate() -> Self;
 }
 
-/// Keys of [`Uuid7Generator`] with its default method: 48-bit milliseconds, a 12-bit fraction of the millisecond
-/// (RFC 9562, section 6.2, method 3) and 62 random bits.
+/// Generates keys with the default method of [`Uuid7Generator`]: 48-bit milliseconds, a 12-bit fraction of
+/// the millisecond (RFC 9562, section 6.2, method 3) and 62 random bits.
 impl Generate for Uuid7 {
     fn generate() -> Self {
         static GENERATOR: Uuid7Generator = Uuid7Generator::new();
@@ -101,7 +92,8 @@ impl Generate for Uuid7 {
     }
 }
 
-/// Keys of [`UlidGenerator`]; if the random component overflows, keys of the next millisecond.
+/// Generates keys with a [`UlidGenerator`]. If the random component overflows, it continues with the next
+/// millisecond.
 impl Generate for Ulid {
     fn generate() -> Self {
         static GENERATOR: UlidGenerator = UlidGenerator::new();
@@ -109,8 +101,8 @@ impl Generate for Ulid {
     }
 }
 
-/// Keys of [`StructuredKeyGenerator`]. If you have a database sequence, use [`StructuredKey::with_sequence`] or an
-/// adapter's `Sequence` instead.
+/// Generates keys with a [`StructuredKeyGenerator`]. If you have a database sequence, use
+/// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
 impl Generate for StructuredKey {
     fn generate() -> Self {
         static GENERATOR: StructuredKeyGenerator = StructuredKeyGenerator::new();

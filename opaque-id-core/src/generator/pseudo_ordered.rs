@@ -1,4 +1,4 @@
-//! Pseudo-ordered UUIDs: random except for a prefix that is the encrypted number of a window of time.
+//! Pseudo-ordered UUIDs: their prefix is the encrypted number of a window of time, and the rest is random.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::keyring::MasterSecret;
 use crate::random::{Random, SystemRandom};
 use crate::subkeys::Label;
 
-/// A generator of pseudo-ordered UUIDs (Trudeau 2019, "option 1"): v4 by version and variant, and random except
-/// for a prefix that stays the same during a window of time.
+/// A generator of pseudo-ordered UUIDs (Trudeau 2019, "option 1"). They are UUIDv4s by version and variant,
+/// and random except for a prefix that stays the same during a window of time.
 ///
-/// New rows then go to one narrow part of an index, which stays in memory, instead of all over it. The prefix is
-/// AES-128 of the window's number. To those who do not have the secret it reveals neither time nor order, only
-/// that two keys were generated in the same window (or, for one pair in 2^`prefix_bits`, in different ones). All
-/// processes that write to a table should have the same secret, window and prefix.
+/// New rows then go to one narrow part of an index that stays in memory. The prefix is AES-128 of the
+/// window's number. Without the secret it reveals neither time nor order, only whether two keys were
+/// generated in the same window (for one pair in 2^`prefix_bits`, in different windows). All processes that
+/// write to a table should have the same secret, window and prefix.
 ///
-/// Choose the settings so that the part of an index that is written to during a window, its size / 2^`prefix_bits`, fits into
-/// memory (of 1 TB, 16 MB with 16 bits), and so that one window has many more rows than this part has pages.
+/// Choose the settings so that the written part of the index, its size / 2^`prefix_bits`, fits into memory
+/// (16 MB of 1 TB with 16 bits), and so that a window has many more rows than this part has pages.
 ///
 /// ```
 /// use opaque_id_core::MasterSecret;
@@ -43,7 +43,7 @@ pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-/// Before the version.
+/// The limit of the prefix: the bits before the version.
 const MAX_PREFIX_BITS: u32 = 48;
 
 impl PseudoOrderedGenerator {
@@ -61,7 +61,7 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     ///
     /// # Errors
-    /// As [`new`](PseudoOrderedGenerator::new).
+    /// The same as [`new`](PseudoOrderedGenerator::new).
     pub fn with(
         secret: &MasterSecret,
         window: Duration,

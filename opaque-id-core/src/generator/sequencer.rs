@@ -1,10 +1,11 @@
 //! The order of a generator's keys, without a lock in the common case.
 //!
-//! A generator that counts on while the clock stops runs ahead of the clock without limit in a hot loop; one that waits for the clock
-//! stops when the clock is set back. So a key claims a clock tick by one atomic operation as long as the tick is at most 10 ms ahead.
-//! Beyond that, keys queue: they share one more tick and increase in the bits that are random otherwise. No call waits, and times run
-//! ahead by a bounded amount. Formats without such bits (the draft's UUIDv8, 64-bit ids, ULIDs by their specification) report
-//! that they are exhausted.
+//! Without a limit, a hot loop would run ever further ahead of a stopped clock. A generator that waits for
+//! the clock would stop if the clock is set back. So a key claims a clock tick by one atomic operation as
+//! long as the tick is at most 10 ms ahead. Beyond that, keys queue: they share one more tick and increase in
+//! the bits that are otherwise random. No call waits, and times run ahead by a bounded amount. Formats
+//! without such bits (the draft's UUIDv8, 64-bit ids, ULIDs by their specification) report that they are
+//! exhausted.
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,25 +14,24 @@ use std::sync::{Mutex, PoisonError};
 use crate::fork::Guard;
 use crate::random::Random;
 
-/// Orders the keys of a generator. A key's ordered part is a *head*, which is the time and in some kinds a
-/// counter, and a *tail* of further bits.
+/// The order of a generator's keys. The ordered part of a key is a *head* (the time and in some kinds a
+/// counter) and a *tail* of further bits.
 ///
-/// While the clock keeps up, each key [claims](Self::claim) its own head without a lock, and draws a random
-/// tail. Otherwise keys [queue](Self::in_line) under one head, with growing tails.
+/// While the clock keeps up, each key [claims](Self::claim) its own head without a lock and draws a random
+/// tail. Otherwise keys [queue](Self::in_line) under one head with growing tails.
 pub(super) struct Sequencer {
-    /// The greatest head claimed.
     head: AtomicU64,
     line: Mutex<Option<Line>>,
 }
 
-/// The keys under one head that was claimed for them.
+/// The keys that share one claimed head.
 struct Line {
     head: u64,
     tail: u128,
     guard: Guard,
 }
 
-/// The bits after the time in a head, and their first value at a new time.
+/// The bits after the time in a head, and their start at a new time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter {
     pub(super) bits: u32,
@@ -39,7 +39,6 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// A head is the time alone.
     pub(super) const NONE: Self = Self { bits: 0, start: 0 };
 }
 
@@ -55,18 +54,17 @@ pub(super) struct Tails {
 pub(super) enum Start {
     Zero,
     Random,
-    /// Random with the top bit clear, so that there is room for at least half of all tails.
+    /// A random start with the top bit clear, so that at least half of all tails remain.
     LowerHalf,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     One,
-    /// 1 to 2^32, so that a key does not reveal the next one.
+    /// A random step of 1 to 2^32, so that a key does not reveal the next one.
     Random,
 }
 
-/// The reaction when all tails of a line are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnOverflow {
     Refuse,
@@ -81,8 +79,8 @@ impl Sequencer {
         Self { head: AtomicU64::new(0), line: Mutex::new(None) }
     }
 
-    /// Claims `count` consecutive heads, all greater than those before, and returns the first. Returns `None` if the
-    /// last of them would be more than `ahead` steps of time ahead of the clock.
+    /// Claims `count` consecutive heads that are greater than all earlier ones, and returns the first.
+    /// Returns `None` if the last of them would be more than `ahead` steps of time ahead of the clock.
     #[inline]
     pub(super) fn claim(&self, time: u64, counter: Counter, count: u64, ahead: u64) -> Option<u64> {
         let Counter { bits, start } = counter;
@@ -103,8 +101,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the next key of the line: one more tail under the line's head, if that is still the greatest head
-    /// and the clock has not passed it, and otherwise a new head.
+    /// Returns the next key of the line. It is one more tail under the line's head if that is still the
+    /// greatest head and the clock has not passed it, and otherwise a new head.
     pub(super) fn in_line(
         &self,
         time: u64,
@@ -116,7 +114,7 @@ impl Sequencer {
         key
     }
 
-    /// Does the same as [`in_line`](Self::in_line) for many keys, under one lock.
+    /// Does the same as [`in_line`](Self::in_line) for many keys under one lock.
     pub(super) fn all_in_line(
         &self,
         now: u64,
@@ -128,7 +126,7 @@ impl Sequencer {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let line = line.get_or_insert_with(|| Line { head: 0, tail: 0, guard: Guard::new() });
         if line.guard.detected_fork() {
-            // The parent goes on with it.
+            // The parent continues this line.
             line.head = 0;
         }
         for _ in 0..count {
@@ -150,18 +148,16 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Skips the rest of the last head's time, which others may use.
+    /// Skips the rest of the last head's time, because other processes may use it.
     pub(super) fn skip_to_next(&self, counter: Counter) {
         self.update(|last| ((last >> counter.bits) + 1) << counter.bits | counter.start);
     }
 
-    /// Claims the next head, however far it is ahead of the clock.
     fn claim_next(&self, now: u64) -> u64 {
         let next = |last: u64| now.max(last + 1);
         next(self.update(next))
     }
 
-    /// Replaces the last head, which it returns.
     fn update(&self, next: impl Fn(u64) -> u64) -> u64 {
         let update = |last| Some(next(last));
         self.head
@@ -170,7 +166,6 @@ impl Sequencer {
     }
 }
 
-/// Hides the last key.
 impl fmt::Debug for Sequencer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sequencer(..)")

@@ -1,4 +1,4 @@
-//! ULIDs: monotonic ones, which grow by one within a millisecond, and random ones.
+//! ULIDs: monotonic ULIDs that grow by one within a millisecond, and random ULIDs.
 
 use super::clock::{Clock, SystemClock};
 use super::constructors;
@@ -7,24 +7,13 @@ use crate::error::KeyError;
 use crate::key::{Ticks, Ulid};
 use crate::random::{Random, SystemRandom};
 
-/// A generator of [`Ulid`]s: monotonic ones, each greater than all monotonic ones that the generator has returned
-/// before, in any thread, and random ones.
+/// A generator of [`Ulid`]s. A monotonic key is greater than all earlier monotonic keys of the generator in
+/// any thread.
 ///
-/// The monotonic keys follow [the spec](https://github.com/ulid/spec#monotonicity): within a millisecond, and
-/// while a clock that was set back is behind the last key, the random component grows by one. If it overflows,
-/// `generate` fails until the clock advances. So a key reveals the next key of its millisecond: if you show raw
-/// keys, use random ones.
-///
-/// ```
-/// use opaque_id_core::generator::UlidGenerator;
-///
-/// static KEYS: UlidGenerator = UlidGenerator::new();
-///
-/// let (first, second) = (KEYS.generate()?, KEYS.generate()?);
-/// assert!(first < second);
-/// assert_ne!(KEYS.generate_random(), KEYS.generate_random());
-/// # Ok::<(), opaque_id_core::KeyError>(())
-/// ```
+/// Monotonic keys follow [the spec](https://github.com/ulid/spec#monotonicity): within a millisecond, and
+/// while a clock that was set back is behind the last key, the random component grows by one. If it
+/// overflows, `generate` fails until the clock advances. So a key reveals the next key of its millisecond. If
+/// you show raw keys, use [`generate_random`](Self::generate_random).
 #[derive(Debug)]
 pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,
@@ -50,8 +39,8 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
         self.next(TAILS).map_err(|_| KeyError::Exhausted { kind: "ULID" })
     }
 
-    /// Generates a key with 80 random bits, which has no order within its millisecond. A range of times finds these
-    /// keys as well as the monotonic ones.
+    /// Generates a key with 80 random bits and without an order within its millisecond. A range of times
+    /// finds these keys like the monotonic ones.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -61,7 +50,7 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
         Ulid::from_parts(self.millis(), random() << 64 | random())
     }
 
-    /// Generates a key for [`Generate`](super::Generate), which does not fail.
+    /// Generates a key for [`Generate`](super::Generate). It does not fail.
     pub(super) fn generate_or_next_milli(&self) -> Ulid {
         self.next(Tails { overflow: OnOverflow::NextHead, ..TAILS })
             .expect("the next head is taken on overflow")

@@ -1,4 +1,4 @@
-//! UUIDv6s: time in steps of 100 ns, the rest random.
+//! UUIDv6s: the time in steps of 100 ns and random bits.
 
 use super::clock::{Clock, SystemClock};
 use super::constructors;
@@ -7,12 +7,12 @@ use crate::key::Ticks;
 use crate::layout::Uuid6;
 use crate::random::{Random, SystemRandom};
 
-/// A generator of [`Uuid6`]s, each greater than all that the generator has returned before, in any thread.
+/// A generator of [`Uuid6`]s. Each key is greater than all earlier keys of the generator in any thread.
 ///
 /// The time is the clock's in steps of 100 ns. Clock sequence and node are random in each key (RFC 9562,
-/// section 5.6), except for the bit that marks the node as not a MAC address (section 6.10). If keys outrun the
-/// clock, or it is set back, the generator behaves as [`Uuid7Generator`](super::Uuid7Generator): keys run at most
-/// 10 ms ahead, then their random bits grow.
+/// section 5.6), except for the bit that marks the node as not a MAC address (section 6.10). If keys are
+/// requested faster than the clock advances, or it is set back, keys run at most 10 ms ahead and then their
+/// random bits grow, as with [`Uuid7Generator`](super::Uuid7Generator).
 #[derive(Debug)]
 pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,
@@ -20,14 +20,14 @@ pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-/// 10 ms.
+/// The limit for how far a key's time may be ahead of the clock: 10 ms.
 const AHEAD: u64 = 100_000;
 
 /// Clock sequence and node without the bit that is always set.
 const TAILS: Tails =
     Tails { bits: 61, start: Start::LowerHalf, step: Step::Random, overflow: OnOverflow::NextHead };
 
-/// The bit "multicast" of the node's first byte, which no network card's own address sets.
+/// The multicast bit of the node's first byte. No network card's own address sets it.
 const MULTICAST_BIT: u32 = 40;
 
 constructors!(Uuid6Generator);
@@ -50,7 +50,7 @@ impl<C: Clock, R: Random> Uuid6Generator<C, R> {
                 (time, u64::try_from(tail).expect("61 bits"))
             }
         };
-        // Around the bit that is always set, so that order is kept.
+        // The tail goes around the bit that is always set, so that keys keep their order.
         let low = tail & ((1 << MULTICAST_BIT) - 1);
         let tail = tail >> MULTICAST_BIT << (MULTICAST_BIT + 1) | 1 << MULTICAST_BIT | low;
         let clock_sequence = u16::try_from(tail >> 48).expect("14 bits");

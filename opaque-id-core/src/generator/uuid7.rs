@@ -5,8 +5,8 @@ use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};
 use crate::random::{Random, SystemRandom};
 
-/// The method by which a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2), in the
-/// 74 bits after the 48 bits of the time.
+/// The method by which a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2). It
+/// fills the 74 bits after the 48-bit time.
 ///
 /// | method | RFC | `rand_a` (12 bits) | `rand_b` (62 bits) |
 /// |---|---|---|---|
@@ -18,8 +18,8 @@ use crate::random::{Random, SystemRandom};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Uuid7Method {
-    /// Method 3 with 12 bits. The default: keys have 62 random bits, and the keys of different processes are
-    /// ordered by their clocks down to 244 ns.
+    /// Method 3 with 12 bits, the default. Keys have 62 random bits, and the clocks of different processes
+    /// order their keys down to 244 ns.
     #[default]
     Fraction,
     /// Method 3 with 10 bits.
@@ -56,12 +56,12 @@ impl Uuid7Method {
     const fn ticks(self) -> Ticks {
         let bits = self.fraction_bits();
         let time_bits = 48 + bits;
-        // Of a head of 64 bits, with room to count on.
+        // A head has 64 bits, and one stays free to count on.
         let time_bits = if time_bits < 63 { time_bits } else { 63 };
         Ticks::unix(time_bits, 1_000 << bits)
     }
 
-    /// Returns how tails grow in a burst that outruns the clock.
+    /// Returns how tails grow in a burst that is faster than the clock.
     const fn tails(self) -> Tails {
         Tails {
             bits: self.tail_bits(),
@@ -71,7 +71,7 @@ impl Uuid7Method {
         }
     }
 
-    /// Returns a tail of random bits. Only in a line can it have more than 64.
+    /// Returns a tail of random bits. Only tails in a line have more than 64 bits.
     #[inline(always)]
     fn tail(self, random: u64) -> u128 {
         u128::from(random >> u64::BITS.saturating_sub(self.tail_bits()))
@@ -90,20 +90,20 @@ const PAYLOAD_BITS: u32 = 74;
 const RAND_B_BITS: u32 = 62;
 const COUNTER_BITS: u32 = 12;
 
-/// The number of keys whose randomness is requested at once.
 const PIECE: usize = 64;
 
 /// The limit for how far a key's time may be ahead of the clock.
 const AHEAD_MILLIS: u64 = 10;
 
-/// A generator of [`Uuid7`]s, each greater than all that the generator has returned before, in any thread.
+/// A generator of [`Uuid7`]s. Each key is greater than all earlier keys of the generator in any thread.
 ///
-/// A key costs two readings of the clock (docs/PERFORMANCE.md, *Generators*): it claims the next step of the time with one atomic
-/// operation. If keys are requested faster than steps pass, their times run ahead of the clock, by at most
-/// 10 ms (41,000 keys, by default). Beyond that, and while a clock that was set back is behind the last key,
-/// keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise random (method 2). So no
-/// key is ever repeated or out of order, and no call waits for the clock. The times run no further ahead, except
-/// by one step each time that sharing begins, and by one step per billion keys that share a step.
+/// A key costs two readings of the clock (docs/PERFORMANCE.md, *Generators*): it claims the next step of the
+/// time with one atomic operation. If keys are requested faster than steps pass, their times run ahead of the
+/// clock, by at most 10 ms (41,000 keys, by default). Beyond that, and while a clock that was set back is
+/// behind the last key, keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise
+/// random (method 2). So no key is ever repeated or out of order, and no call waits for the clock. The times
+/// run no further ahead, except by one step each time that sharing begins, and by one step per billion keys
+/// that share a step.
 ///
 /// ```
 /// use opaque_id_core::generator::Uuid7Generator;
@@ -158,15 +158,15 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
     #[must_use]
     #[inline]
     pub fn generate(&self) -> Uuid7 {
-        // So that the layout of the default is known when this is compiled.
+        // A constant method lets the compiler know the layout of the default.
         match self.method {
             Uuid7Method::Fraction => self.generate_by(Uuid7Method::Fraction),
             method => self.generate_by(method),
         }
     }
 
-    /// Generates `count` keys, in order. It reads the clock once, and needs one atomic operation if the next 10 ms
-    /// have room for all of them, and otherwise one lock.
+    /// Generates `count` keys in order. It reads the clock once. It needs one atomic operation if the next 10
+    /// ms have room for all keys, and otherwise one lock.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -198,7 +198,7 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
             self.in_line(time, count, |key| keys.push(key));
             return keys;
         };
-        // Randomness in pieces: to ask for it costs as much as it does.
+        // One request for many random numbers costs as much as a request for one.
         let mut bytes = [0; 8 * PIECE];
         let mut heads = first..;
         while keys.len() < count {
@@ -218,10 +218,10 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
             Uuid7Method::Counter => (
                 Counter {
                     bits: COUNTER_BITS,
-                    // The top bit is clear, so that there is room.
+                    // The top bit is clear so that the counter can grow.
                     start: self.random.next_u64() >> (u64::BITS - COUNTER_BITS + 1),
                 },
-                // And then all of that millisecond's counter.
+                // The counter of one more millisecond is used as a whole.
                 AHEAD_MILLIS - 1,
             ),
             _ => (Counter::NONE, AHEAD_MILLIS << method.fraction_bits()),

@@ -8,24 +8,12 @@ use crate::error::KeyError;
 use crate::layout::Uuid8Layout;
 use crate::random::{Random, SystemRandom};
 
-/// A generator of UUIDv8s in a [`Uuid8Layout`], each greater than all that the generator has returned before, in
+/// A generator of UUIDv8s in a [`Uuid8Layout`]. Each key is greater than all earlier keys of the generator in
 /// any thread.
 ///
-/// As the draft specifies (section 4.5.2), the clock sequence counts the keys of one timestamp from zero. If the
-/// clock is set back, keys keep the last timestamp. If the sequence is used up, `generate` fails until the clock
-/// advances.
-///
-/// ```
-/// use opaque_id_core::layout::Uuid8Layout;
-/// use opaque_id_core::generator::Uuid8Generator;
-///
-/// let layout = Uuid8Layout::MILLIS_48;
-/// let keys = Uuid8Generator::new(layout);
-/// let (first, second) = (keys.generate()?, keys.generate()?);
-/// assert!(first < second);
-/// assert_eq!(layout.sequence(first), Ok(0));
-/// # Ok::<(), opaque_id_core::KeyError>(())
-/// ```
+/// The clock sequence counts the keys of one timestamp from zero, as the draft specifies (section 4.5.2). If
+/// the clock is set back, keys keep the last timestamp. If the sequence is exhausted, `generate` fails until
+/// the clock advances.
 #[derive(Debug)]
 pub struct Uuid8Generator<C = SystemClock, R = SystemRandom> {
     layout: Uuid8Layout,

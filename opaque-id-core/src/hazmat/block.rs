@@ -1,5 +1,5 @@
-//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise or with the
-//! feature `portable`. The choice is made once per key.
+//! One block of AES-128, by the module `x86_64` if the CPU has AES instructions, and by the `aes` crate
+//! otherwise or with the feature `portable`. Each key makes the choice once.
 
 use core::fmt;
 
@@ -8,16 +8,16 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys};
 
-/// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to anyone without the
-/// key. The text form and the tagged form use it.
+/// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random without the key. The
+/// text form and the tagged form use it.
 ///
-/// The same block always gives the same result, so an observer sees when two blocks are equal, and nothing
-/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers (docs/PERFORMANCE.md,
+/// The same block always gives the same result, so an observer sees only whether two blocks are equal. It
+/// takes 1.3 times as long as an AES block that never leaves the vector registers (docs/PERFORMANCE.md,
 /// *Permutations*).
 #[derive(Clone)]
 pub struct AesBlock(Backend);
 
-/// Chosen once, when a key is expanded.
+/// The implementation. It is chosen once, when a key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -29,8 +29,8 @@ enum Backend {
 }
 
 impl AesBlock {
-    /// Expands a key for both directions. The caller must wipe its own copy of the key; the
-    /// expanded key is wiped on drop.
+    /// Expands a key for both directions. The expanded key is wiped on drop. The caller must wipe its own
+    /// copy.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -69,7 +69,7 @@ impl AesBlock {
     }
 }
 
-/// Out of line: the crate's code for every CPU would burden each caller.
+/// Encrypts by the crate. It is out of line because the crate's code for every CPU would burden each caller.
 #[inline(never)]
 fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     let mut bytes = block.to_be_bytes().into();
@@ -77,7 +77,7 @@ fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     u128::from_be_bytes(bytes.into())
 }
 
-/// Out of line, as [`encrypt_by_crate`].
+/// Decrypts by the crate, out of line like [`encrypt_by_crate`].
 #[inline(never)]
 fn decrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     let mut bytes = block.to_be_bytes().into();
@@ -97,7 +97,6 @@ mod tests {
 
     use super::AesBlock;
 
-    /// The test, key, plaintext and ciphertext of each of NIST's vectors.
     fn vectors() -> impl Iterator<Item = (&'static str, [u128; 3])> {
         let lines = include_str!("aes128.txt").lines();
         lines.filter(|line| !line.starts_with('#')).map(|line| {

@@ -1,15 +1,15 @@
-//! AES-128 on half of its domain: it encrypts until the first bit has its value again.
+//! AES-128 on half of its domain.
 
 use super::AesBlock;
 
 const FIXED: u128 = 1 << 127;
 
-/// AES-128 that keeps the first (most significant) bit of a block, by cycle walking: it encrypts, at least
-/// once, until the bit has its first value again.
+/// AES-128 that keeps the first (most significant) bit of a block. By cycle walking, it encrypts at least
+/// once and until the bit has its first value again.
 ///
-/// It is a permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. It takes two
-/// AES blocks on average; the time reveals how many a given block takes. Source: Black and Rogaway, *Ciphers
-/// with Arbitrary Finite Domains* (2002), section 3.
+/// It is a permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. It takes
+/// two AES blocks on average, and the time reveals the number for a given block. Source: Black and Rogaway,
+/// *Ciphers with Arbitrary Finite Domains* (2002), section 3.
 #[derive(Clone, Debug)]
 pub struct CycleWalk(AesBlock);
 

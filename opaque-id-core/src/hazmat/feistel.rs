@@ -1,5 +1,5 @@
-//! A Feistel network of two, four or six rounds over halves of 60 bits, whose round function is AES-128. Types say whether the second half
-//! is a uniform nonce, without which two rounds are not enough.
+//! A Feistel network of two, four or six rounds over halves of 60 bits, with AES-128 as the round function.
+//! Types state whether the second half is a uniform nonce, because two rounds are not enough without one.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -33,7 +33,7 @@ impl closed::Closed for Arbitrary {}
 impl Nonce for Uniform {}
 impl Nonce for Arbitrary {}
 
-/// A nonce whose blocks may go through a [`Feistel`] network of `ROUNDS` rounds.
+/// A nonce that is safe in a [`Feistel`] network of `ROUNDS` rounds.
 #[diagnostic::on_unimplemented(
     message = "a Feistel network of {ROUNDS} rounds is not safe for halves whose nonce is `{Self}`",
     label = "two rounds need a nonce drawn uniformly at random",
@@ -55,7 +55,7 @@ pub struct Halves<N: Nonce> {
 }
 
 impl Halves<Arbitrary> {
-    /// Creates a block of two halves about which nothing is known. Returns `None` if one is 2^60 or more.
+    /// Creates a block of two arbitrary halves. Returns `None` if one is 2^60 or more.
     #[must_use]
     #[inline]
     pub const fn new(hi: u64, lo: u64) -> Option<Self> {
@@ -66,8 +66,8 @@ impl Halves<Arbitrary> {
 impl Halves<Uniform> {
     /// Creates a block of a half and a nonce. Returns `None` if one is 2^60 or more.
     ///
-    /// The caller promises that `nonce` was drawn uniformly at random for this block alone. With a counter or a
-    /// time instead, two rounds are easy to distinguish from a random permutation.
+    /// The caller promises that `nonce` was drawn uniformly at random for this block alone. With a counter or
+    /// a time instead, two rounds are easy to distinguish from a random permutation.
     #[must_use]
     #[inline]
     pub const fn with_uniform_nonce(hi: u64, nonce: u64) -> Option<Self> {
@@ -83,7 +83,6 @@ impl<N: Nonce> Halves<N> {
         Some(Self::masked(hi, lo))
     }
 
-    /// Creates a block of the low 60 bits of each.
     #[inline]
     pub(crate) const fn masked(hi: u64, lo: u64) -> Self {
         Self { hi: hi & HALF_MASK, lo: lo & HALF_MASK, nonce: PhantomData }
@@ -104,26 +103,26 @@ impl<N: Nonce> Halves<N> {
     }
 }
 
-/// Hides the halves, which may be those of a key.
+/// Hides the halves because they may be parts of a key.
 impl<N: Nonce> fmt::Debug for Halves<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Halves(..)")
     }
 }
 
-/// A Feistel network over 120-bit blocks with AES-128 as the round function, of two, four or six rounds.
+/// A Feistel network over 120-bit blocks of two, four or six rounds, with AES-128 as the round function.
 ///
-/// Round `i`: even, `hi ^= F(k[i], lo)`; odd, `lo ^= F(k[i], hi)`; `F(k, x)` is the low 60 bits of
-/// AES-128 under `k` of `x` as a big-endian block. Four rounds with independent keys are a permutation
-/// that looks random even to an attacker who can have blocks encrypted and decrypted (Luby and Rackoff, 1988).
-/// With q blocks the advantage of an attacker is about q² / 2^60, and a half that is the same in all blocks takes one of
-/// the rounds away. Six rounds resist up to nearly 2^60 blocks (Patarin, *Security of Random Feistel Schemes with 5 or More
-/// Rounds*, 2004). Two rounds hide as much only if the second half is uniform. [`SafeIn`] requires this of the caller's type: a
-/// two-round network over any other type does not compile.
+/// Round `i`: even, `hi ^= F(k[i], lo)`; odd, `lo ^= F(k[i], hi)`; `F(k, x)` is the low 60 bits of AES-128
+/// under `k` of `x` as a big-endian block. Four rounds with independent keys are a permutation that looks
+/// random even to an attacker who can have blocks encrypted and decrypted (Luby and Rackoff, 1988). With q
+/// blocks the advantage of an attacker is about q² / 2^60, and a half that is the same in all blocks takes
+/// one of the rounds away. Six rounds resist up to nearly 2^60 blocks (Patarin, *Security of Random Feistel
+/// Schemes with 5 or More Rounds*, 2004). Two rounds hide as much only if the second half is uniform.
+/// [`SafeIn`] requires this of the caller's type: a two-round network over any other type does not compile.
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 
-/// Chosen once, when the keys are expanded.
+/// The implementation. It is chosen once, when the keys are expanded.
 #[derive(Clone)]
 enum Backend<const ROUNDS: usize> {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -132,7 +131,8 @@ enum Backend<const ROUNDS: usize> {
 }
 
 impl<const ROUNDS: usize> Feistel<ROUNDS> {
-    /// Expands the keys, one per round. The caller must wipe its own copies; the expanded keys are wiped on drop.
+    /// Expands the keys, one per round. The expanded keys are wiped on drop. The caller must wipe its own
+    /// copies.
     #[must_use]
     pub fn new(keys: &[[u8; 16]; ROUNDS]) -> Self {
         const { assert!(matches!(ROUNDS, 2 | 4 | 6), "a Feistel network has two, four or six rounds") }
@@ -178,7 +178,6 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     }
 }
 
-/// `F(k, x)`: the low 60 bits of AES-128 under `k` of `x` as a big-endian block.
 fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
     let mut block = u128::from(half).to_be_bytes().into();
     key.encrypt_block(&mut block);

@@ -1,4 +1,5 @@
-//! FF1 of NIST SP 800-38G over 62 bits: ten Feistel rounds over halves of 31 bits, whose round function is AES-128.
+//! FF1 of NIST SP 800-38G over 62 bits: ten Feistel rounds over halves of 31 bits, with AES-128 as the round
+//! function.
 
 use core::fmt;
 
@@ -18,34 +19,25 @@ const FIRST: u128 = 0x0102_0100_0002_0a1f_0000_003e_0000_0000;
 /// The width of an [`Ff1`] block.
 pub const FF1_BITS: u32 = 2 * HALF_BITS;
 
-/// FF1 (NIST SP 800-38G, section 5.1) with AES-128, radix 2, 62 digits and an empty tweak: a permutation of 62-bit
-/// numbers. The first digit is the most significant bit. The short form uses it.
-///
-/// ```
-/// use opaque_id_core::hazmat::{FF1_BITS, Ff1};
-///
-/// let ff1 = Ff1::new(&[7; 16]);
-/// let sealed = ff1.encrypt(42);
-/// assert!(sealed >> FF1_BITS == 0);
-/// assert_eq!(ff1.decrypt(sealed), 42);
-/// ```
+/// FF1 (NIST SP 800-38G, section 5.1) with AES-128, radix 2, 62 digits and an empty tweak: a permutation of
+/// 62-bit numbers. The first digit is the most significant bit. The short form uses it.
 #[derive(Clone)]
 pub struct Ff1(Backend);
 
-/// Chosen once, when the key is expanded.
+/// The implementation. It is chosen once, when the key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86(Ff1Keys),
     Crate {
         aes: aes::Aes128Enc,
-        /// AES of *P*, with which each round's block is combined. The tweak is empty, so it never changes.
+        /// AES of *P*, combined with each round's block. It never changes because the tweak is empty.
         first: u128,
     },
 }
 
 impl Ff1 {
-    /// Expands a key. The caller must wipe its own copy; the expanded key is wiped on drop.
+    /// Expands a key. The expanded key is wiped on drop. The caller must wipe its own copy.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -101,7 +93,8 @@ fn join((a, b): (u32, u32)) -> u64 {
     u64::from(a) << HALF_BITS | u64::from(b)
 }
 
-/// The low 32 bits of *y* (steps 6.i to 6.iv): those of the first eight bytes of the CBC-MAC of *P* and *Q*.
+/// Returns the low 32 bits of *y* (steps 6.i to 6.iv): the low 32 bits of the first eight bytes of the
+/// CBC-MAC of *P* and *Q*.
 fn round_function(aes: &aes::Aes128Enc, first: u128, round: u8, half: u32) -> u32 {
     let q = u128::from(round) << 32 | u128::from(half);
     #[expect(clippy::cast_possible_truncation, reason = "a power of two divides the modulus")]

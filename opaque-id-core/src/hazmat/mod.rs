@@ -1,10 +1,10 @@
-//! The permutations that the wire format uses. Each can be used alone.
+//! The permutations of the wire format. Each can be used alone.
 //!
-//! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents what it
-//! guarantees and what it does not. Application code should use [`Keyring`](crate::Keyring) instead.
+//! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents its
+//! guarantees and limits. Application code should use [`Keyring`](crate::Keyring) instead.
 //!
-//! All but FF1 come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
-//! that represent 16 big-endian bytes.
+//! All but FF1 come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values that
+//! represent 16 big-endian bytes.
 
 mod block;
 mod cycle_walk;
@@ -18,7 +18,5 @@ pub use cycle_walk::CycleWalk;
 pub use feistel::{Arbitrary, Feistel, HALF_BITS, Halves, Nonce, SafeIn, Uniform};
 pub use ff1::{FF1_BITS, Ff1};
 
-/// The bits of a half of FF1.
 const FF1_HALF_MASK: u32 = (1 << (FF1_BITS / 2)) - 1;
-/// The bits of a half of a Feistel network.
 const HALF_MASK: u64 = (1 << HALF_BITS) - 1;

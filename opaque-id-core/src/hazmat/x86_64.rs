@@ -1,16 +1,15 @@
 //! AES-128, and a Feistel network of it, in vector registers from end to end.
 //!
-//! On x86-64 CPUs with AES instructions this module replaces the `aes` crate, which does AES on all other
-//! CPUs; tests check that both give the same results. A single block takes that crate twice as long. If a CPU
-//! has VAES, it first computes eleven wide round keys, which a single block does not need. It also reads a
-//! block from memory right after writing it there as two halves, which a CPU cannot forward. How much of that
-//! remains depends on what the compiler inlines, and so on the user's profile: the same code took 1.3 or 2.5 times
-//! a block in registers. This module takes 1.3 in every profile (docs/PERFORMANCE.md, *Permutations*), and a Feistel
-//! network stays in registers through all its rounds. It can go when the crate charges a single block no longer for
-//! the needs of batches.
+//! On x86-64 CPUs with AES instructions this module replaces the `aes` crate, and tests check that both give
+//! the same results. A single block takes that crate twice as long. If a CPU has VAES, the crate first
+//! computes eleven wide round keys that a single block does not need. It also reads a block from memory right
+//! after writing it there as two halves, and a CPU cannot forward such a read. The cost depends on inlining
+//! and so on the user's profile: the same code took 1.3 or 2.5 times a block in registers. This module takes
+//! 1.3 in every profile (docs/PERFORMANCE.md, *Permutations*), and a Feistel network stays in registers
+//! through all its rounds. Remove this module when the crate is as fast for a single block.
 //!
-//! Besides `fork`, this is the only module with `unsafe`. Each `unsafe` block calls a safe function that needs
-//! CPU features, and has an [`Instructions`] or a [`RoundKeys`], which exist only if
+//! Besides `fork`, this is the only module with `unsafe`. Each `unsafe` block calls a safe function that
+//! needs CPU features, and has an [`Instructions`] or a [`RoundKeys`]. Both exist only if
 //! [`Instructions::detect`] has found these features.
 #![allow(unsafe_code)]
 
@@ -25,7 +24,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::{FF1_HALF_MASK, HALF_MASK};
 
-/// Proof that the CPU has `aes` and `avx`.
+/// A proof that the CPU has `aes` and `avx`.
 #[derive(Clone, Copy)]
 pub(super) struct Instructions(());
 
@@ -41,7 +40,6 @@ impl Instructions {
 pub(super) struct RoundKeys([__m128i; 11]);
 
 impl RoundKeys {
-    /// Expands a key for encryption.
     pub(super) fn new(_: Instructions, key: &[u8; 16]) -> Self {
         // SAFETY: an `Instructions` exists, so the CPU has `aes` and `avx`.
         unsafe { expand(u128::from_be_bytes(*key)) }
@@ -59,7 +57,7 @@ impl RoundKeys {
         unsafe { encrypt(self, block) }
     }
 
-    /// Decrypts with the keys that [`inverse`](Self::inverse) returned.
+    /// Decrypts with the keys of [`inverse`](Self::inverse).
     #[inline]
     pub(super) fn decrypt(&self, block: u128) -> u128 {
         // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
@@ -79,7 +77,7 @@ pub(super) fn feistel<const ROUNDS: usize, const ENCRYPTS: bool>(
     unsafe { network::<ROUNDS, ENCRYPTS>(keys, hi, lo) }
 }
 
-/// The round keys of FF1, and what each of its rounds encrypts but for a half, with the first round key.
+/// The round keys of FF1, and each round's block without the half, combined with the first round key.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Ff1Keys {
     keys: RoundKeys,
@@ -111,7 +109,8 @@ impl Ff1Keys {
 fn expand(key: u128) -> RoundKeys {
     #[target_feature(enable = "aes,avx")]
     fn next<const RCON: i32>(key: __m128i) -> __m128i {
-        // The last word, rotated, four times: so the rotation of rows changes nothing. Miri has no AESKEYGENASSIST.
+        // The last word, rotated, is repeated four times, so the rotation of rows changes nothing.
+        // AESKEYGENASSIST is not used because Miri does not have it.
         let word = _mm_shuffle_epi8(key, _mm_set1_epi32(0x0c0f0e0d));
         let word = _mm_aesenclast_si128(word, _mm_set1_epi32(RCON));
         let key = _mm_xor_si128(key, _mm_slli_si128::<4>(key));
@@ -142,14 +141,13 @@ fn invert(encrypt: &RoundKeys) -> RoundKeys {
     RoundKeys(keys)
 }
 
-/// Returns the first and the last eight bytes of a block, as numbers.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
 fn halves(block: u128) -> [u64; 2] {
     [(block >> 64) as u64, block as u64]
 }
 
-/// Loads a block into a register: the big-endian bytes of `block`, the first one lowest.
+/// Loads the big-endian bytes of `block` into a register, the first one lowest.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load(block: u128) -> __m128i {
@@ -171,7 +169,8 @@ fn encrypt_rounds(keys: &RoundKeys, block: __m128i) -> __m128i {
     encrypt_onto(keys, block, _mm_setzero_si128())
 }
 
-/// Returns `other ^ AES(block)`. The last round key takes `other` along, which costs no time once `block` is known.
+/// Returns `other ^ AES(block)`. The last round key includes `other`, so the XOR costs no time once `block`
+/// is known.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn encrypt_onto(RoundKeys(keys): &RoundKeys, block: __m128i, other: __m128i) -> __m128i {
@@ -204,7 +203,7 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
     store(decrypt_rounds(keys, load(block)))
 }
 
-/// Loads a half as the round function sees it: the last eight bytes of a block.
+/// Loads a half as the last eight bytes of a block for the round function.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load_half(half: u64) -> __m128i {
@@ -217,14 +216,13 @@ fn store_half(half: __m128i) -> u64 {
     _mm_cvtsi128_si64(reverse(half)).cast_unsigned()
 }
 
-/// Reverses all bytes: one shuffle both moves a half and swaps its bytes, a cycle less than one after the other.
+/// Reverses all bytes. One shuffle both moves a half and swaps its bytes, a cycle less than two instructions.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn reverse(block: __m128i) -> __m128i {
     _mm_shuffle_epi8(block, _mm_set_epi64x(0x00010203_04050607, 0x08090a0b_0c0d0e0f))
 }
 
-/// Returns `half ^ F(key, other)`.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn round(key: &RoundKeys, half: __m128i, other: __m128i) -> __m128i {
@@ -253,7 +251,8 @@ fn network<const ROUNDS: usize, const ENCRYPTS: bool>(
     (store_half(hi), store_half(lo))
 }
 
-/// *Q* ends with the round's number in its twelfth byte and a half in the last four.
+/// Returns the start of each round's *Q*. It ends with the round's number in its twelfth byte and a half in
+/// the last four.
 #[target_feature(enable = "aes,avx")]
 fn ff1_starts(keys: &RoundKeys, first: u128) -> [__m128i; 10] {
     let first = _mm_xor_si128(load(first), keys.0[0]);
@@ -264,7 +263,8 @@ fn ff1_starts(keys: &RoundKeys, first: u128) -> [__m128i; 10] {
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn ff1_round(RoundKeys(keys): &RoundKeys, start: __m128i, half: __m128i) -> __m128i {
-    // From the low lane into the last four bytes, and from the second four bytes back, the most significant byte first.
+    // The first shuffle moves the half from the low lane to the last four bytes. The second moves the second
+    // four bytes back, most significant byte first.
     let half = _mm_shuffle_epi8(half, _mm_set_epi64x(0x00010203_80808080, -1));
     let mut block = _mm_xor_si128(start, half);
     for key in &keys[1..10] {
@@ -296,7 +296,6 @@ fn ff1_decrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32)
     (of_lane(a), of_lane(b))
 }
 
-/// Loads a number into the low lane.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn lane(number: u32) -> __m128i {

@@ -9,9 +9,10 @@ use uuid::Uuid;
 use super::{StructuredKey, Ulid, Uuid7};
 use crate::error::{Invalid, KeyProblem};
 
-/// A kind of internal key, for tools that know it only at run time. It is parsed from its [`name`](Self::name), and from its name in the
-/// derive, such as `StructuredKey`.
-// Not an enum because the compiler writes `Uuid7` with its whole path if a variant has this name as well.
+/// A kind of internal key for tools that know it only at run time. It is parsed from its [`name`](Self::name)
+/// or from its name in the derive, such as `StructuredKey`.
+// This is not an enum because the compiler would print `Uuid7` with its whole path if a variant had this name
+// as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyKind(&'static str);
 
@@ -31,13 +32,14 @@ impl KeyKind {
     /// `u32`
     pub const U32: Self = Self("u32");
 
-    /// Returns its name in the conformance kit: `uuid7`, `ulid`, `structured`, `uuid`, `i64`, `i32` or `u32`.
+    /// Returns the kind's name in the conformance kit: `uuid7`, `ulid`, `structured`, `uuid`, `i64`, `i32` or
+    /// `u32`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
     }
 
-    /// Returns whether its keys are integers. Their ids do not depend on their width.
+    /// Returns whether the keys are integers. Ids of integers do not depend on their width.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(self, Self::I64 | Self::I32 | Self::U32)
@@ -74,7 +76,6 @@ pub enum AnyKey {
     Int(i64),
 }
 
-/// As a UUID or an integer.
 impl fmt::Display for AnyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,7 +97,6 @@ impl FromStr for AnyKey {
     }
 }
 
-/// Hides the key.
 impl fmt::Debug for AnyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnyKey(..)")

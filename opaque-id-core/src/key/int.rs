@@ -1,11 +1,11 @@
-//! Integers as keys, by one macro: `i64`, `i32` and `u32`. All have 64 bits in the wire format.
+//! Integers as keys: `i64`, `i32` and `u32`. All have 64 bits in the wire format, so a resource keeps its ids
+//! when its column becomes wider.
 
 use subtle::ConstantTimeEq;
 
 use super::{AnyKey, FixedBits, Key, Repr, round_up};
 use crate::private::Private;
 
-/// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
 macro_rules! integer {
     ($integer:ty, $column:literal, $(#[$doc:meta])*) => {
         impl Private for $integer {}
@@ -76,7 +76,7 @@ macro_rules! integer {
                 (Self::MIN & !mask | value, Self::MAX & !mask | value)
             }
 
-            // Only top bits are ever fixed, and a range ends where they would change.
+            // Only top bits are ever fixed, and a range ends before they would change.
             fn after(self, _: FixedBits<Self>) -> Option<Self> {
                 self.checked_add(1)
             }
@@ -118,19 +118,21 @@ macro_rules! integer {
 integer! {
     i64,
     "a 64-bit integer (`BIGINT`, on MySQL and MariaDB also `BIGINT UNSIGNED` below 2^63; on SQLite `INTEGER`)",
-    /// A `BIGINT`: an auto-incremented integer, or 64 bits of time, node and counter. Narrower columns are read too, so
-    /// that an application can run with `key = i64` before its columns become wider.
+    /// The key of a `BIGINT` column: an auto-incremented integer, or 64 bits of time, node and counter. It
+    /// also reads narrower columns, so an application can use `key = i64` before its columns become wider.
 }
 
 integer! {
     i32,
     "a 32-bit integer (`integer` on PostgreSQL, `INT` on MySQL and MariaDB, there also `INT UNSIGNED` below 2^31; on SQLite `INTEGER`)",
-    /// An `integer` or `INT`. `serial` and `AUTO_INCREMENT` columns often have this type. Narrower and wider columns are read too, and
-    /// a value that does not fit is an error. Its ids stay the same when it becomes an `i64`.
+    /// The key of an `integer` or `INT` column, a common type of `serial` and `AUTO_INCREMENT` columns. It
+    /// also reads narrower and wider columns, and a value that does not fit is an error. Its ids stay the
+    /// same when it becomes an `i64`.
 }
 
 integer! {
     u32,
     "an unsigned 32-bit integer (`INT UNSIGNED` on MySQL and MariaDB; on SQLite `INTEGER`)",
-    /// An `INT UNSIGNED` of MySQL and MariaDB. Its ids stay the same when it becomes an `i64`.
+    /// The key of an `INT UNSIGNED` column of MySQL and MariaDB. Its ids stay the same when it becomes an
+    /// `i64`.
 }

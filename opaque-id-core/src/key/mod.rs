@@ -1,4 +1,4 @@
-//! Internal keys, which a database stores and sorts by.
+//! Internal keys: a database stores them and sorts by them.
 
 mod any;
 mod int;
@@ -24,18 +24,8 @@ use crate::private::{Private, SerdeRepr};
 
 /// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`], `i64`, `i32` or `u32`.
 ///
-/// Only this crate implements it: the wire format knows these kinds, and treats all integers alike. A resource names its kind with
-/// `#[opaque_id(key = …)]`.
-///
-/// ```
-/// use opaque_id_core::key::{Key, Uuid7};
-///
-/// let uuid = uuid::uuid!("0192c1f0-7b1e-7a35-8f00-000000000001");
-/// let key = Uuid7::try_from(uuid)?;
-/// assert_eq!(key.into_repr(), uuid);
-/// assert!(Uuid7::check(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
+/// Only this crate implements it, because the wire format knows these kinds and treats all integers alike. A
+/// resource names its kind with `#[opaque_id(key = …)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
@@ -43,10 +33,10 @@ use crate::private::{Private, SerdeRepr};
     note = "`i64` is for `BIGINT`, also if it is unsigned; `i32` for `INT` and `serial`; `u32` for `INT UNSIGNED`"
 )]
 pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
-    /// The type that is stored: 16 bytes or an integer.
+    /// The stored type: 16 bytes or an integer.
     type Repr: Repr;
 
-    /// The kind's name, for messages: `UUIDv7`.
+    /// The kind's name for messages, such as `UUIDv7`.
     const KIND: &'static str;
 
     /// The kind's number, below the number of kinds that must not share subkeys.
@@ -66,11 +56,11 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
         Ok(())
     }
 
-    /// Converts a value that [`check`](Self::check) has accepted.
+    /// Converts a value that [`check`](Self::check) accepted.
     #[doc(hidden)]
     fn from_checked(repr: Self::Repr) -> Self;
 
-    /// Rounds the count in a stored value up, so that it is no longer a count. A time is none.
+    /// Rounds up the count in a stored value, so that it no longer reveals the count. A time is not a count.
     #[doc(hidden)]
     #[must_use]
     fn rounded_up(repr: Self::Repr) -> Self::Repr {
@@ -81,18 +71,18 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     #[doc(hidden)]
     const FIXED: FixedBits<Self::Repr>;
 
-    /// The key of the ids that documentation shows.
+    /// The key of the example ids in documentation.
     #[doc(hidden)]
     const EXAMPLE: Self::Repr;
 }
 
-/// Rounds a count up to one significant digit, and to a multiple of ten.
+/// Rounds a count up to one significant digit and to a multiple of ten.
 fn round_up(count: u64) -> u64 {
     let step = 10_u64.pow(count.max(10).ilog10());
     count.div_ceil(step).saturating_mul(step)
 }
 
-/// Converts a key from and to the UUID that it contains. `Debug` names the kind and hides the key; `Display` shows it.
+/// Converts a key from and to its UUID. `Debug` names the kind and hides the key. `Display` shows the key.
 macro_rules! key_of_uuid {
     ($key:ident) => {
         impl From<$key> for ::uuid::Uuid {
@@ -113,8 +103,6 @@ macro_rules! key_of_uuid {
         impl TryFrom<::uuid::Uuid> for $key {
             type Error = $crate::error::Invalid;
 
-            /// # Errors
-            /// [`Invalid`](crate::error::Invalid) if the UUID is no such key.
             fn try_from(uuid: ::uuid::Uuid) -> Result<Self, Self::Error> {
                 Self::check(uuid).map(|()| Self(uuid))
             }
@@ -135,8 +123,6 @@ macro_rules! key_of_uuid {
         impl ::core::str::FromStr for $key {
             type Err = $crate::error::Invalid;
 
-            /// # Errors
-            /// [`Invalid`](crate::error::Invalid) if the text is not that of such a key.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let no_uuid = $crate::error::KeyProblem::Text { expected: Self::KIND };
                 ::uuid::Uuid::try_parse(text).map_err(|_| no_uuid)?.try_into()
@@ -147,7 +133,7 @@ macro_rules! key_of_uuid {
 
 pub(crate) use key_of_uuid;
 
-/// The part of an `impl Key` by which a key is stored as its UUID.
+/// Writes the part of an `impl Key` for a key that is stored as its UUID.
 macro_rules! stored_as_uuid {
     () => {
         type Repr = ::uuid::Uuid;
@@ -164,7 +150,7 @@ macro_rules! stored_as_uuid {
 }
 use stored_as_uuid;
 
-/// Bits that are the same in all keys: their mask and their values.
+/// The mask and the values of the bits that are the same in all keys.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct FixedBits<R> {
@@ -172,15 +158,16 @@ pub struct FixedBits<R> {
     pub value: R,
 }
 
-/// A type that keys are stored as: [`Uuid`], which is 16 big-endian bytes compared as bytes, or
-/// `i64`, `i32` or `u32`. Only this crate implements it.
+/// A stored type: [`Uuid`] (16 big-endian bytes, compared as bytes), `i64`, `i32` or `u32`. Only this crate
+/// implements it.
 pub trait Repr:
     Copy + Eq + Ord + Hash + Send + Sync + Unpin + Private + SerdeRepr + 'static
 {
-    /// The type and its columns, for messages.
+    /// The type and its columns for messages.
     const COLUMN: &'static str;
 
-    /// Returns whether a value can be a key, by the name of its type in the sqlx drivers. These also read text as bytes.
+    /// Returns whether a value can be a key, by its type's name in the sqlx drivers. These drivers also read
+    /// text as bytes.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
 
@@ -191,25 +178,25 @@ pub trait Repr:
         None
     }
 
-    /// Converts a value whose kind is known only at run time, or returns `None` if it is none of this type.
+    /// Converts a value of a kind that is known only at run time, or returns `None` if it is of another type.
     #[doc(hidden)]
     #[must_use]
     fn from_any(key: AnyKey) -> Option<Self>;
 
-    /// Forgets the type.
+    /// Converts into a value of a kind that is known only at run time.
     #[doc(hidden)]
     #[must_use]
     fn to_any(self) -> AnyKey;
 
-    /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
-    /// too large. Returns `None` if the value does not fit.
+    /// Returns the original value if sqlx's driver for MySQL wrapped an unsigned column into a signed
+    /// integer. Returns `None` if that value does not fit.
     #[doc(hidden)]
     #[must_use]
     fn unwrapped(self, _column_type: &str) -> Option<Self> {
         Some(self)
     }
 
-    /// The bits of the tag in the plaintext block: an integer's block has room for one.
+    /// The number of tag bits in the plaintext block. Only an integer's block has room for a tag.
     #[doc(hidden)]
     const TAG_BITS: u32 = 0;
 
@@ -221,23 +208,23 @@ pub trait Repr:
     #[doc(hidden)]
     fn from_plaintext(block: u128, tag: u64) -> Option<Self>;
 
-    /// Returns whether the value has these bits.
+    /// Returns whether the value has these fixed bits.
     #[doc(hidden)]
     fn has(self, fixed: FixedBits<Self>) -> bool;
 
-    /// Returns the value of the first bits in `bits`, with the fixed ones replaced.
+    /// Returns the value of the first bits in `bits`, with the fixed bits replaced.
     #[doc(hidden)]
     fn from_bits(bits: u128, fixed: FixedBits<Self>) -> Self;
 
-    /// Returns the smallest and the largest value with these bits.
+    /// Returns the smallest and the largest value with these fixed bits.
     #[doc(hidden)]
     fn range(fixed: FixedBits<Self>) -> (Self, Self);
 
-    /// Returns the next value with these bits.
+    /// Returns the next value with these fixed bits.
     #[doc(hidden)]
     fn after(self, fixed: FixedBits<Self>) -> Option<Self>;
 
-    /// Returns the previous value with these bits.
+    /// Returns the previous value with these fixed bits.
     #[doc(hidden)]
     fn before(self, fixed: FixedBits<Self>) -> Option<Self>;
 }

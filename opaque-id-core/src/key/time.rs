@@ -1,4 +1,4 @@
-//! Keys that contain a time, and how each kind counts it.
+//! Keys that contain a time, and the way in which each kind counts it.
 
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,37 +26,35 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub trait TimeKey: Copy + Ord {
     /// Returns when the key was generated, with the key's precision: milliseconds for a
     /// [`Uuid7`](crate::key::Uuid7) and a [`Ulid`](crate::key::Ulid), steps of 100 ns for a
-    /// [`Uuid6`](crate::layout::Uuid6). The generator's clock may have been wrong, and a key may run ahead of the
-    /// clock ([`generator`](crate::generator) says how far).
+    /// [`Uuid6`](crate::layout::Uuid6). The generator's clock may have been wrong, and a key may run ahead of
+    /// the clock (see [`generator`](crate::generator)).
     fn time(self) -> SystemTime;
 
     /// Returns the smallest and the largest key whose [`time`](Self::time) lies in the range, for `BETWEEN`.
-    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. If no key lies in the range,
-    /// the first key is greater than the second, and `BETWEEN` finds nothing.
+    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. If no key lies in the
+    /// range, the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }
 
-/// How a key counts time: the bits of the count, its steps and where it begins.
+/// The way in which a key counts time: the bits of the count, its steps and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     per_second: u64,
     pub(crate) bits: u32,
-    /// How many seconds before 1970 the count begins.
     seconds_before_1970: u64,
 }
 
 const NANOS: i128 = 1_000_000_000;
 
 impl Ticks {
-    /// Creates a count of `bits` bits since 1970.
     pub(crate) const fn unix(bits: u32, per_second: u64) -> Self {
         Self { per_second, bits, seconds_before_1970: 0 }
     }
 
     pub(crate) const MILLIS: Self = Self::unix(48, 1_000);
 
-    /// 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
+    /// The count of UUIDv1 and UUIDv6: 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
     pub(crate) const GREGORIAN: Self =
         Self { per_second: 10_000_000, bits: 60, seconds_before_1970: 12_219_292_800 };
 
@@ -64,7 +62,7 @@ impl Ticks {
         u64::MAX >> (u64::BITS - self.bits)
     }
 
-    /// Returns the count at a time since 1970, at most the largest count. For steps of 2^-34 s or more.
+    /// Returns the count at a time since 1970, at most the largest count. Steps must be 2^-34 s or longer.
     #[inline]
     pub(crate) fn at(self, since_1970: Duration) -> u64 {
         let seconds = since_1970.as_secs().saturating_add(self.seconds_before_1970);
@@ -73,7 +71,7 @@ impl Ticks {
         count.min(self.max())
     }
 
-    /// Returns the first nanosecond of a count, which [`at`](Self::at) converts back.
+    /// Returns the first nanosecond of a count. [`at`](Self::at) converts it back.
     pub(crate) fn time(self, count: u64) -> SystemTime {
         let seconds = count / self.per_second;
         let part = u128::from(count % self.per_second) * NANOS.unsigned_abs();
@@ -84,12 +82,12 @@ impl Ticks {
             Some(since_1970) => UNIX_EPOCH.checked_add(since_1970),
             None => UNIX_EPOCH.checked_sub(before - since_start),
         }
-        // Windows counts from 1601 on.
+        // Windows has no time before 1601.
         .unwrap_or(UNIX_EPOCH)
     }
 
-    /// Returns the smallest and the largest key whose time lies in the range. `first` and `last` return the smallest
-    /// and the largest key of a count.
+    /// Returns the smallest and the largest key with a time in the range. `first` and `last` return the
+    /// smallest and the largest key of a count.
     pub(crate) fn bounds<K>(
         self,
         range: impl RangeBounds<SystemTime>,
@@ -114,7 +112,7 @@ impl Ticks {
         }
     }
 
-    /// Returns the first count whose time is `nanos` nanoseconds after the start, or later.
+    /// Returns the first count with a time of `nanos` nanoseconds after the start or later.
     fn first_since(self, nanos: i128) -> i128 {
         let end = (i128::from(self.max() / self.per_second) + 2) * NANOS;
         let before = (nanos.clamp(0, end) - 1) * i128::from(self.per_second);

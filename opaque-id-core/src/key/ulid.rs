@@ -1,4 +1,4 @@
-//! ULIDs, their text, and their prefixes for object stores, which list keys by prefix.
+//! ULIDs, their text, and their prefixes for object stores that list keys by prefix.
 
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
@@ -20,7 +20,7 @@ use crate::private::Private;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 
-/// A ULID's 26 characters of 5 bits are two bits too many; the first 10 are its time.
+/// The number of characters of the time. The 26 characters have 130 bits, two more than a ULID.
 const TIME_CHARS: u32 = 10;
 
 impl Ulid {
@@ -38,14 +38,14 @@ impl Ulid {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// Returns the shortest list of text prefixes that match all ULIDs of a range of times, and no others. For
-    /// stores that list by prefix, such as S3's `ListObjectsV2`, with one request per prefix (Brown, *Leveraging
-    /// ULIDs to create order in unordered datastores*, 2020).
+    /// Returns the shortest list of text prefixes that match all ULIDs of a range of times, and no others. It
+    /// is for stores that list by prefix with one request per prefix, such as S3's `ListObjectsV2` (Brown,
+    /// *Leveraging ULIDs to create order in unordered datastores*, 2020).
     ///
-    /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31 prefixes
-    /// of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are multiples of
-    /// the longer spans below. Each span is a 32nd of the one before it. For all of time the list contains only
-    /// the empty prefix.
+    /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31
+    /// prefixes of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are
+    /// multiples of the longer spans below. Each span is a 32nd of the one before it. For all of time the
+    /// list contains only the empty prefix.
     ///
     /// | characters | span |
     /// |---|---|
@@ -69,7 +69,6 @@ impl Ulid {
         }
         let mut next = first;
         while next <= last {
-            // The longest span that begins here and does not end after the range.
             let chars = (1..TIME_CHARS).find(|chars| {
                 let span = span(*chars);
                 next.is_multiple_of(span) && last - next >= span - 1
@@ -83,7 +82,6 @@ impl Ulid {
     }
 }
 
-/// Returns how many milliseconds a prefix of `chars` characters covers.
 const fn span(chars: u32) -> u64 {
     1 << (5 * (TIME_CHARS - chars))
 }
@@ -125,14 +123,12 @@ impl From<Uuid> for Ulid {
 impl FromStr for Ulid {
     type Err = Invalid;
 
-    /// # Errors
-    /// [`Invalid`] unless the text is 26 characters of base32, of which the first is at most `7`.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let problem = Invalid::from(KeyProblem::Text { expected: Self::KIND });
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;
         lower.make_ascii_lowercase();
         match base32::decode_130(&lower) {
-            // A ULID has two spare bits in front of its 128.
+            // The two spare bits in front of a ULID's 128 are zero.
             Ok((0, block)) => Ok(Self(Uuid::from_u128(block))),
             _ => Err(problem),
         }
@@ -156,7 +152,6 @@ mod tests {
 
     use super::*;
 
-    /// The spec's examples.
     #[test]
     fn the_examples_of_the_spec() {
         let key: Ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().expect("a ULID");
@@ -166,13 +161,13 @@ mod tests {
         assert_eq!(largest.unix_millis(), (1 << 48) - 1);
         assert_eq!(largest, Ulid::from_parts(u64::MAX, u128::MAX));
         assert!("80000000000000000000000000".parse::<Ulid>().is_err());
-        // seedTime 1469918176385 of the JavaScript implementation that the spec links to.
+        // The time is `seedTime` 1469918176385 of the JavaScript implementation that the spec links to.
         let seeded = Ulid::from_parts(1_469_918_176_385, 0);
         assert_eq!(&seeded.to_string()[..10], "01ARYZ6S41");
     }
 
-    /// The article's spans, in days, hours, minutes, seconds and milliseconds as it gives them; its ninth
-    /// is rounded ("30 ms").
+    /// The article gives its spans in days, hours, minutes, seconds and milliseconds. Its ninth is rounded
+    /// ("30 ms").
     #[test]
     fn spans_match_the_article() {
         let (second, minute, hour, day) = (1_000, 60_000, 3_600_000, 86_400_000);
@@ -190,7 +185,7 @@ mod tests {
         ] {
             assert_eq!(span(chars) / unit * unit, span_ms, "{chars}");
         }
-        // Its objects, and the prefixes that it lists them by.
+        // The objects and the prefixes are the article's.
         for object in [
             "01E5V475QFRCEHXKJAS3BRS6BV",
             "01E5V4KXFTP52C9M5DVPQ2XR8T",
@@ -217,7 +212,7 @@ mod tests {
         assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
     }
 
-    /// The figures of docs/PERFORMANCE.md: neither end of the hour is that of a prefix.
+    /// The figures are those of docs/PERFORMANCE.md.
     #[test]
     fn prefixes_of_an_hour() {
         let october = 1_790_812_800_000; // 2026-10-01
@@ -232,7 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against brute force: every millisecond near the range, and the shortest list by dynamic
+        /// Compares with brute force: every millisecond near the range, and the shortest list by dynamic
         /// programming over all prefixes.
         #[test]
         #[cfg_attr(miri, ignore = "up to 5,000 texts, each compared with all prefixes")]
@@ -247,7 +242,7 @@ mod tests {
                     prop_assert_eq!(count, usize::from((start..=end).contains(&millis)));
                 }
             }
-            // shortest[i]: how few prefixes cover the first i milliseconds.
+            // `shortest[i]` is the least number of prefixes that cover the first i milliseconds.
             let mut shortest = vec![0; usize::try_from(end - start).expect("small") + 2];
             for i in 1..shortest.len() {
                 let stop = start + i as u64;

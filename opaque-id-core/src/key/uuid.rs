@@ -50,7 +50,7 @@ impl Repr for Uuid {
         (Self::from_u128(value), Self::from_u128(!mask | value))
     }
 
-    // A carry passes through bits that are all ones, a borrow through zeros.
+    // A carry passes through bits that are all ones, and a borrow through zeros.
     fn after(self, fixed: FixedBits<Self>) -> Option<Self> {
         let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
         let next = (self.as_u128() | mask).checked_add(1)?;
@@ -72,7 +72,7 @@ impl FixedBits<Uuid> {
     }
 }
 
-/// Any UUID, such as the v4s of an existing schema, or any other 16 bytes.
+/// The key is any UUID, such as a v4 of an existing schema, or any other 16 bytes.
 impl Key for Uuid {
     type Repr = Self;
 
@@ -89,6 +89,6 @@ impl Key for Uuid {
     }
 
     const FIXED: FixedBits<Self> = FixedBits::NONE;
-    /// RFC 9562, appendix A.3.
+    /// The UUIDv4 of RFC 9562, appendix A.3.
     const EXAMPLE: Self = Uuid::from_u128(0x919108f7_52d1_4320_9bac_f847db4148a8);
 }

@@ -13,8 +13,8 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 /// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits for order and
 /// randomness, in 16 big-endian bytes.
 ///
-/// Any generator is suitable: this crate's ([`Generate`](crate::generator::Generate)), PostgreSQL 18's `uuidv7()`,
-/// the `uuid` crate's. This is a raw key: it reveals when its row was created.
+/// Any generator is suitable, such as this crate's ([`Generate`](crate::generator::Generate)), PostgreSQL
+/// 18's `uuidv7()` or the `uuid` crate's. This is a raw key: it reveals when its row was created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 
@@ -35,10 +35,9 @@ impl Uuid7 {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// Returns the time with `bits` bits of a fraction of the millisecond, which follow the 48 bits of the
-    /// milliseconds (RFC 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys that are
-    /// known to have a fraction: this crate's, by default, and PostgreSQL's have one of 12 bits; other keys have
-    /// random bits there.
+    /// Returns the time with a fraction of the millisecond from the `bits` bits after the milliseconds (RFC
+    /// 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys that have a fraction.
+    /// By default, this crate's keys and PostgreSQL's have one of 12 bits. Other keys have random bits there.
     #[must_use]
     pub fn time_with_fraction(self, bits: u32) -> SystemTime {
         let bits = bits.min(20);
@@ -78,6 +77,6 @@ impl Key for Uuid7 {
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(VERSION_AND_VARIANT, V7);
-    /// RFC 9562, appendix A.6.
+    /// The UUIDv7 of RFC 9562, appendix A.6.
     const EXAMPLE: Uuid = Uuid::from_u128(0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f);
 }

@@ -1,4 +1,4 @@
-//! Builds a keyring from secrets: one that seals and up to three that only open, each under another key id.
+//! Builds a keyring from one sealing secret and up to three opening secrets under different key ids.
 
 use std::sync::Arc;
 
@@ -12,31 +12,32 @@ use crate::error::{Invalid, KeyringError, SecretProblem};
 pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
 
 impl Keyring {
-    /// Returns a builder, for secrets that the caller has. Usually [`from_env`](Self::from_env) is the better choice.
+    /// Returns a builder for secrets in the caller's hands. Usually [`from_env`](Self::from_env) is the
+    /// better choice.
     pub fn builder() -> KeyringBuilder {
         KeyringBuilder::default()
     }
 
-    /// Reads the secrets from the environment variable `OPAQUE_ID_KEYS`: comma-separated entries
-    /// `key_id:64 hex digits`, of which the first one seals. `opaque-id keygen` generates an entry.
+    /// Reads the secrets from the environment variable `OPAQUE_ID_KEYS`: comma-separated entries `key_id:64
+    /// hex digits`. The first entry seals. `opaque-id keygen` generates an entry.
     ///
     /// # Errors
-    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    /// [`KeyringError`] names the entry and its fault, never the secret.
     pub fn from_env() -> Result<Self, KeyringError> {
         let entries = std::env::var(ENV_VARIABLE)
             .map_err(|_| KeyringError::NotSet { variable: ENV_VARIABLE })?;
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as the answer of a secret
-    /// store. Messages call the text `source_name`. The caller should wipe the text.
+    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as the answer of a
+    /// secret store. Messages call the text `source_name`. The caller should wipe the text.
     ///
     /// # Errors
-    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    /// [`KeyringError`] names the entry and its fault, never the secret.
     pub fn from_entries(source_name: &str, text: &str) -> Result<Self, KeyringError> {
         let source_name = &*MasterSecret::redact(source_name);
         let mut secrets = Secrets::default();
-        // Some editors begin a file with it.
+        // Some editors begin a file with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = text
             .split('\n')
@@ -57,18 +58,8 @@ impl Keyring {
     }
 }
 
-/// A builder for a [`Keyring`] with one sealing secret and up to three that only open.
-///
-/// ```
-/// use opaque_id_core::{Keyring, MasterSecret};
-///
-/// let keyring = Keyring::builder()
-///     .sealing(2, MasterSecret::generate())
-///     .opening(1, MasterSecret::generate())
-///     .build()?;
-/// assert_eq!(keyring.sealing_key_id().get(), 2);
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
+/// A builder for a [`Keyring`] with one sealing secret and up to three that only open. [`Keyring`] has an
+/// example.
 #[derive(Debug, Default)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct KeyringBuilder {
@@ -77,13 +68,13 @@ pub struct KeyringBuilder {
 }
 
 impl KeyringBuilder {
-    /// Adds the secret that seals, and that opens what it sealed. A keyring has exactly one.
+    /// Adds the secret that seals and that opens what it sealed. A keyring has exactly one.
     pub fn sealing(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.sealing.push((key_id, secret.into()));
         self
     }
 
-    /// Adds a secret that only opens: one that is retiring, or one that other machines are about to seal with.
+    /// Adds a secret that only opens. It is retiring, or other machines are about to seal with it.
     pub fn opening(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.opening.push((key_id, secret.into()));
         self
@@ -92,8 +83,9 @@ impl KeyringBuilder {
     /// Builds the keyring.
     ///
     /// # Errors
-    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice, if a
-    /// secret is one byte repeated or appears twice, or if [`MasterSecret::example`] is to seal.
+    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice,
+    /// if a secret is one byte repeated or appears twice, or if the sealing secret is
+    /// [`MasterSecret::example`].
     pub fn build(self) -> Result<Keyring, KeyringError> {
         match self.sealing.len() {
             0 => return Err(KeyringError::NoSealingSecret),
@@ -110,12 +102,11 @@ impl KeyringBuilder {
     }
 }
 
-/// Removes the white space of FORMAT.md, section 14. Unicode has more, and each language its own.
+/// Removes the white space of FORMAT.md, section 14. Unicode has more, and languages differ in it.
 fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r'])
 }
 
-/// Secrets that have passed all checks.
 #[derive(Default)]
 struct Secrets {
     added: Vec<(KeyId, MasterSecret)>,
@@ -127,7 +118,7 @@ impl Secrets {
             return Err(SecretProblem::Subkeys.into());
         }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
-        // A long number would be a secret in the wrong place: never echo it.
+        // A long number may be a secret in the wrong place, so the error never repeats it.
         let [digit @ b'0'..=b'3'] = trimmed(key_id).as_bytes() else {
             return Err(SecretProblem::KeyId.into());
         };
@@ -144,7 +135,7 @@ impl Secrets {
         if secret.is_one_byte() {
             return Err(SecretProblem::OneByte.into());
         }
-        // The first one seals.
+        // The first secret seals, and the example must not.
         if self.added.is_empty() && secret.is_example() {
             return Err(SecretProblem::Example.into());
         }
@@ -160,7 +151,6 @@ impl Secrets {
         Ok(())
     }
 
-    /// Builds the keyring; the first secret seals.
     fn into_keyring(self) -> Option<Keyring> {
         let sealing = self.added.first()?.0;
         let mut secrets = [const { None }; 4];

@@ -1,5 +1,5 @@
-//! Unwraps secrets by a command, whose input and output are pipes that never block: a command may stop reading, write early, or leave a
-//! process behind. A command that exceeds its time limit is killed with its process group.
+//! Unwraps secrets by a command. Its pipes never block, because a command may stop reading, write early, or
+//! leave a process behind.
 
 use core::error::Error;
 use core::{fmt, mem};
@@ -17,14 +17,16 @@ use zeroize::Zeroizing;
 use super::file::MAX_LEN;
 use super::{ENV_VARIABLE, UnwrapSecrets};
 
-/// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
-/// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
+/// Unwraps secrets by a command such as `age`, `sops`, `systemd-creds`, `vault` or a cloud's command line.
+/// The command reads the wrapped bytes from its standard input and writes the text to its standard output.
 ///
-/// The command is run without a shell, in a process group of its own and without the variable `OPAQUE_ID_KEYS`. If it takes
+/// It runs without a shell, in its own process group and without the variable `OPAQUE_ID_KEYS`. If it takes
 /// longer than its [`time_limit`](Self::time_limit), the group is killed. Its standard error is the
-/// application's. Processes that it leaves running, such as an agent, are not waited for.
+/// application's. The application does not wait for processes that the command leaves running, such as an
+/// agent.
 ///
-/// If the application ignores the signal `SIGCHLD`, the system does not say whether the command succeeded, and its output counts.
+/// If the application ignores the signal `SIGCHLD`, the system does not report whether the command succeeded,
+/// and its output counts.
 ///
 /// ```no_run
 /// use opaque_id_core::Keyring;
@@ -43,7 +45,7 @@ pub struct UnwrapByCommand {
 }
 
 impl UnwrapByCommand {
-    /// Names the program: a path, or a name to look for in `PATH`.
+    /// Sets the program: a path, or a name to look for in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self { program: program.into(), args: Vec::new(), time_limit: Duration::from_secs(30) }
     }
@@ -55,8 +57,8 @@ impl UnwrapByCommand {
         self
     }
 
-    /// Sets how long the command may take, 30 seconds unless set. A command that exceeds the limit is killed, which
-    /// [`SharedKeyring::watch`](super::SharedKeyring::watch) reports as an error.
+    /// Sets the time limit of the command. The default is 30 seconds. A command that exceeds the limit is
+    /// killed, and [`SharedKeyring::watch`](super::SharedKeyring::watch) reports an error.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
@@ -99,14 +101,14 @@ impl UnwrapSecrets for UnwrapByCommand {
 }
 
 enum End {
-    /// With its output, and `None` if the system does not say how, as the application ignores `SIGCHLD`.
+    /// The command's output, and its status. The status is `None` if the application ignores `SIGCHLD`.
     Exited(Zeroizing<Vec<u8>>, Option<ExitStatus>),
     TooLong,
     TimeOver,
 }
 
-/// Writes and reads without blocking: a command may stop reading, write before it has read all, or leave a process behind that
-/// keeps the pipes open.
+/// Exchanges input and output without blocking. A command may stop reading, write before it has read all, or
+/// leave a process behind that keeps the pipes open.
 fn run(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<End> {
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let mut stdout = stdout.ok_or(ErrorKind::BrokenPipe)?;
@@ -115,16 +117,16 @@ fn run(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<End> 
         ioctl_fionbio(stdin, true)?;
     }
     let start = Instant::now();
-    // As long as it may get, since growing would leave a copy behind.
+    // The buffer has its full length from the start, because growing would leave a copy behind.
     let mut output = Zeroizing::new(vec![0; MAX_LEN + 1]);
     let mut len = 0;
     loop {
-        // First, so that nothing is missed of what a process wrote before it ended.
+        // The check comes before the reading, so that all output before the end is read.
         let exited = exited(child)?;
         match stdin.as_mut().map(|stdin| stdin.write(input)) {
             Some(Ok(written)) => input = &input[written..],
             Some(Err(error)) if is_later(&error) => {}
-            // It has stopped reading.
+            // The command has stopped reading.
             _ => input = &[],
         }
         if input.is_empty() {
@@ -156,7 +158,6 @@ fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Returns whether a process has ended, and how.
 fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
     match child.try_wait() {
         Ok(status) => Ok(status.map(Some)),
@@ -165,14 +166,13 @@ fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
     }
 }
 
-/// Kills a process that has not ended, and its group.
 fn kill(child: &mut Child) {
-    // A process that has ended already need not be killed.
+    // The call fails if the process has already ended.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }
 
-/// Without the arguments, which may contain a secret.
+/// Omits the arguments because they may contain a secret.
 impl fmt::Debug for UnwrapByCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UnwrapByCommand").field("program", &self.program).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Internal ids in logs and errors, sealed for an audience of their own.
+//! Internal ids in logs and errors, sealed for their own audience.
 
 use core::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -9,7 +9,6 @@ use crate::resource::{OpaqueId, ReprOf};
 
 struct Logs {
     shared: SharedKeyring,
-    /// The keyring as it was last, and that of its audience.
     last: (Keyring, Keyring),
 }
 
@@ -20,17 +19,17 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
     (keyring, of_logs)
 }
 
-/// Shows internal ids in `Debug`, for the whole process: `Internal<user>(user_log2k7a0g3m9hq4w8xn5vz1tcbr6e)` instead of
-/// `Internal<user>(..)`.
+/// Shows internal ids in `Debug` for the whole process: `Internal<user>(user_log2k7a0g3m9hq4w8xn5vz1tcbr6e)`
+/// instead of `Internal<user>(..)`.
 ///
-/// Logs and error messages then name the row, and still contain no key. The text is sealed for the
-/// [audience](Keyring::for_audience) `logs`, in the text form whatever the resource's form is, so that it is unrelated to the id that an API
-/// shows. No API accepts it: parsing an [`External`](crate::External) from it fails, and the error names the reason.
-/// `opaque-id open` opens it.
+/// Logs and error messages then identify the row and still contain no key. The text is sealed for the
+/// [audience](Keyring::for_audience) `logs`, in the text form whatever the resource's form, so it is
+/// unrelated to the id that an API shows. No API accepts it: parsing an [`External`](crate::External) from it
+/// fails, and the error names the reason. `opaque-id open` opens it.
 ///
-/// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are
-/// replaced while the application runs: a new secret seals from its replacement on. An id stays hidden where it cannot be sealed, because
-/// another resource with another kind of key has its domain.
+/// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are replaced
+/// while the application runs, so that a new secret seals from its replacement on. An id stays hidden if it
+/// cannot be sealed because another resource with another kind of key has its domain.
 ///
 /// ```
 /// use opaque_id_core::keyring::reveal_in_logs;
@@ -57,7 +56,6 @@ pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     *LOGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Logs { shared, last });
 }
 
-/// Returns the keyring that seals for logs, of the secrets as they are now.
 fn current() -> Option<Keyring> {
     let keyring = {
         let logs = LOGS.read().unwrap_or_else(PoisonError::into_inner);
@@ -80,13 +78,13 @@ fn seal<T: OpaqueId>(repr: ReprOf<T>) -> Option<String> {
     let keyring = current()?;
     let key_id = keyring.sealing_key_id();
     let secret = keyring.secret(key_id)?;
-    // Its subkeys would panic.
+    // Deriving subkeys would panic if the domain has another kind of key.
     secret.claim_domain::<T>().ok()?;
     let body = <Text as SealedFormOf<T::Key>>::seal(secret.subkeys::<T>(), key_id, repr);
     Some(form::to_log(Text::write(T::PREFIX, body, &mut TextBuffer::new())))
 }
 
-/// Writes an internal id: sealed, if [`reveal_in_logs`] was called, and hidden otherwise.
+/// Writes an internal id. It is sealed after a call of [`reveal_in_logs`] and hidden otherwise.
 ///
 /// # Errors
 /// The formatter's own.

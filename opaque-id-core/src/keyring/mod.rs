@@ -1,4 +1,4 @@
-//! The keyring: up to four master secrets, of which one seals.
+//! The keyring: up to four master secrets, one of which seals.
 
 mod builder;
 #[cfg(unix)]
@@ -48,19 +48,21 @@ use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 use crate::subkeys::{IdSubkeys, Label, Subkeys};
 
-/// Up to four master secrets, one of which seals while all of them open.
+/// Up to four master secrets. One of them seals, and all of them open.
 ///
-/// A keyring is `Send`, `Sync` and cheap to clone: create one at start and put it into the application's
-/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys, and the first opening in a
-/// thread creates the thread's counters. After that, nothing here allocates or locks: docs/PERFORMANCE.md has the
-/// figures. Secrets are wiped on drop, and `Debug` shows only key ids.
+/// A keyring is `Send`, `Sync` and cheap to clone. Create one at start and put it into the application's
+/// state, or a [`SharedKeyring`] to replace secrets without a restart. The first use of a resource derives
+/// its subkeys, and the first opening in a thread creates the thread's counters. After that, nothing here
+/// allocates or locks (docs/PERFORMANCE.md has the figures). Secrets are wiped on drop, and `Debug` shows
+/// only key ids.
 ///
-/// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret and keep the
-/// old one for opening: every id has another text now. Convert old ids with [`renew`](Self::renew). Retire the old
-/// secret when [`opened_count`](Self::opened_count) shows that nobody sends its ids any more.
+/// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret
+/// and keep the old one for opening: every id has another text now. Convert old ids with
+/// [`renew`](Self::renew). Retire the old secret when [`opened_count`](Self::opened_count) shows that no
+/// client sends its ids any more.
 ///
-/// A domain belongs to one kind of key. If two resources disagree, [`prepare`](Self::prepare) returns an error;
-/// without it, the first use of the second resource panics.
+/// A domain belongs to one kind of key. If two resources disagree, [`prepare`](Self::prepare) returns an
+/// error; without it, the first use of the second resource panics.
 ///
 /// ```
 /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -93,12 +95,13 @@ impl Keyring {
         Self(Arc::new(Inner { sealing, secrets, opened }))
     }
 
-    /// Returns the keyring of an audience, such as a partner: its ids are others, so that two audiences cannot tell which of
-    /// their ids are of the same row, and a keyring opens no id of another audience. OpenID Connect calls such ids pairwise.
+    /// Returns the keyring of an audience, such as a partner. It has other ids, so two audiences cannot tell
+    /// which of their ids belong to the same row, and it opens no id of another audience. OpenID Connect
+    /// calls such ids pairwise.
     ///
-    /// Each of its secrets is derived from the secret of this keyring with the same key id, and it has the same counts: it
-    /// rotates with this keyring. Deriving it takes some microseconds, and so does each resource's first use; keep it
-    /// while this keyring is in use.
+    /// Each of its secrets is derived from the secret of this keyring with the same key id, so it rotates
+    /// with this keyring. Both have the same counts. Deriving it takes some microseconds, and so does each
+    /// resource's first use, so keep it while this keyring is in use.
     ///
     /// ```
     /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -131,12 +134,12 @@ impl Keyring {
     }
 
     /// Opens an external id. Success does not mean that the row exists. Unless the resource's ids carry a tag
-    /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)), it does not mean either that the id
-    /// is genuine.
+    /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)), it does not mean that the id is
+    /// genuine either.
     ///
     /// # Errors
-    /// [`OpenError`] if the keyring lacks the secret, or the id cannot be genuine. Answer a client "not found"
-    /// in both cases.
+    /// [`OpenError`] if the keyring lacks the secret, or the id cannot be genuine. Answer a client "not
+    /// found" in both cases.
     #[inline]
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
@@ -152,7 +155,7 @@ impl Keyring {
         Ok(id)
     }
 
-    /// Opens an id of a form that the resource has shown before, and does not count it.
+    /// Opens an id of an earlier form of the resource without counting it.
     pub(crate) fn read<T: OpaqueId, F: SealedFormOf<T::Key>>(
         &self,
         id: F::Body,
@@ -160,12 +163,12 @@ impl Keyring {
         F::open(self.secret(F::key_id(id))?.subkeys::<T>(), id)
     }
 
-    /// Counts a genuine id.
     pub(crate) fn count_genuine(&self, key_id: KeyId) {
         self.0.opened.count(Count::Authenticated, key_id);
     }
 
-    /// Seals the position of an internal id in a list: the cursor of the page that ends or begins with it.
+    /// Seals the position of an internal id in a list. It is the cursor of the page that ends or begins with
+    /// this id.
     #[must_use]
     pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
         let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
@@ -175,7 +178,7 @@ impl Keyring {
     /// Opens a cursor. A made-up cursor is refused, except with probability 2^-40.
     ///
     /// # Errors
-    /// [`OpenError`], as [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_cursor<T: OpaqueId>(
         &self,
         cursor: Cursor<T>,
@@ -190,11 +193,11 @@ impl Keyring {
         Ok(Position::of_row(id))
     }
 
-    /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not
-    /// change.
+    /// Seals an id again with the sealing secret, without the database. An id that this secret sealed does
+    /// not change.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn renew<T: SealedResource>(&self, id: External<T>) -> Result<External<T>, OpenError> {
         self.open(id).map(|id| self.seal(id))
     }
@@ -210,33 +213,33 @@ impl Keyring {
         KeyId::ALL.into_iter().filter(|key_id| self.has(*key_id))
     }
 
-    /// Returns how many genuine ids and cursors this keyring and its clones have opened with a secret: those with
-    /// a correct tag, and those without a tag that were [confirmed](Self::confirm).
+    /// Returns the number of genuine ids and cursors that this keyring and its clones have opened with a
+    /// secret. It counts ids with a correct tag, and ids without a tag that were [confirmed](Self::confirm).
     ///
-    /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring secret,
-    /// nobody needs the secret any more.
+    /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring
+    /// secret, no client needs the secret any more.
     #[must_use]
     pub fn opened_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Authenticated, key_id) + self.confirmed_count(key_id)
     }
 
-    /// Returns how many opened ids were confirmed: no more than were opened.
+    /// Returns the number of confirmed ids, at most the number of opened ids.
     fn confirmed_count(&self, key_id: KeyId) -> u64 {
         let opened = self.count(Count::Unauthenticated, key_id);
         self.count(Count::Confirmed, key_id).min(opened)
     }
 
-    /// Returns how many ids without a tag were opened with a secret and not [confirmed](Self::confirm). Anybody can
-    /// make up such ids, so do not keep a secret for this count alone: in an application that confirms, it counts
-    /// the ids that had no row, and the renewed ones.
+    /// Returns the number of ids without a tag that were opened with a secret and not
+    /// [confirmed](Self::confirm). Any client can make up such ids, so do not keep a secret for this count
+    /// alone. In an application that confirms, it counts the ids without a row and the renewed ids.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id).saturating_sub(self.confirmed_count(key_id))
     }
 
-    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
-    /// carry a tag, as these are counted when they are opened. Call it once per id that this keyring or a clone has opened:
-    /// more ids than were opened are never counted.
+    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for
+    /// ids with a tag, because they are counted when they are opened. Call it once per id that this keyring
+    /// or a clone has opened: more ids than were opened are never counted.
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
@@ -248,28 +251,29 @@ impl Keyring {
         self.0.opened.get(what, key_id)
     }
 
-    /// Returns a value that shows whether two environments have the same secret under a key id, and that reveals
-    /// nothing about the secret. Returns `None` if there is no such secret.
+    /// Returns a value that shows whether two environments have the same secret under a key id, and that
+    /// reveals nothing about the secret. Returns `None` if there is no such secret.
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
         self.secret(key_id).map(Secret::check_value)
     }
 
-    /// Derives a resource's subkeys now instead of at its first use, and checks its domain and its prefix. Call it at start, once
-    /// per resource.
+    /// Derives a resource's subkeys now instead of at its first use, and checks its domain and its prefix.
+    /// Call it at start, once per resource.
     ///
     /// # Errors
-    /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key, [`KeyringError::Prefix`] if another one
-    /// that was prepared has the same prefix, and [`KeyringError::CursorPrefix`] if ids of one look like cursors of the other.
+    /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key,
+    /// [`KeyringError::Prefix`] if another prepared resource has the same prefix, and
+    /// [`KeyringError::CursorPrefix`] if ids of one look like cursors of the other.
     pub fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         self.0.secrets.iter().flatten().try_for_each(Secret::prepare::<T>)
     }
 
-    /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes it to
-    /// `act`. Returns `None` if there is no such secret, or if it is the public one of the examples. For crates of this family,
-    /// whose labels are in FORMAT.md's registry.
+    /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes
+    /// it to `act`. Returns `None` if there is no such secret, or if it is the public example secret. It is
+    /// for crates of this family, and FORMAT.md's registry lists their labels.
     ///
-    /// `act` runs on a stack that is wiped afterwards. It must put what it computes from the subkey on the heap.
+    /// `act` runs on a stack that is wiped afterwards. It must put its results from the subkey on the heap.
     #[doc(hidden)]
     pub fn with_subkey<const N: usize, R>(
         &self,
@@ -282,8 +286,9 @@ impl Keyring {
         Some(secret::with_subkey(&secret.prk, label, domain, act))
     }
 
-    /// Derives the subkeys of a domain's ids and cursors from the secret with this key id, as FORMAT.md joins them, and passes them
-    /// to `act`. As [`with_subkey`](Self::with_subkey) otherwise. For the command `opaque-id`.
+    /// Derives the subkeys of a domain's ids and cursors from the secret with this key id, joined as in
+    /// FORMAT.md, and passes them to `act`. Otherwise it is like [`with_subkey`](Self::with_subkey). It is
+    /// for the command `opaque-id`.
     #[doc(hidden)]
     pub fn with_id_subkeys<R>(
         &self,
@@ -299,7 +304,6 @@ impl Keyring {
         self.0.secrets[key_id.index()].as_ref()
     }
 
-    /// Returns whether both have the same secrets in the same order.
     fn is_same(&self, other: &Self) -> bool {
         let is_same = |key_id| match (self.secret(key_id), other.secret(key_id)) {
             (None, None) => true,
@@ -309,7 +313,8 @@ impl Keyring {
         self.0.sealing == other.0.sealing && KeyId::ALL.into_iter().all(is_same)
     }
 
-    /// Returns whether one is a clone of the other. For crates of this family, which keep what they derive from a keyring.
+    /// Returns whether one is a clone of the other. It is for crates of this family that cache values derived
+    /// from a keyring.
     #[doc(hidden)]
     #[must_use]
     pub fn is_clone_of(&self, other: &Self) -> bool {
@@ -337,14 +342,13 @@ impl Keyring {
     }
 }
 
-/// The form of a resource.
 type FormOf<T> = <T as OpaqueId>::Form;
 
-/// Converts an opened value into an internal id, if it is one.
 #[inline]
 fn internal<I: InternalId>(repr: Option<ReprOf<I::Resource>>) -> Option<I> {
     let repr = repr?;
-    // Not by `from_repr`, whose error shares memory with the id: the CPU writes that in two pieces and cannot read it as one.
+    // `from_repr` is not used because its error shares memory with the id: the CPU writes that in two pieces
+    // and cannot read it as one.
     let fixed = <FormOf<I::Resource> as form::FormOf<<I::Resource as OpaqueId>::Key>>::FIXED;
     repr.has(fixed).then(|| I::from_checked(repr))
 }

@@ -1,5 +1,5 @@
-//! Counts of opened ids. An atomic addition to a shared counter would cost half as much as opening an id, and make threads wait for
-//! each other.
+//! Counts of opened ids. An atomic addition to a shared counter would cost half as much as opening an id, and
+//! threads would wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,26 +7,24 @@ use thread_local::ThreadLocal;
 
 use super::KeyId;
 
-/// Counts of opened ids, by key id.
+/// Counts of opened ids by key id.
 ///
-/// Each thread has its own cell, so that counting needs neither a lock nor a locked instruction. A reader adds up
+/// Each thread has its own cell, so counting needs neither a lock nor a locked instruction. A reader adds up
 /// the cells.
 #[derive(Default)]
 pub(super) struct Opened(ThreadLocal<Cell>);
 
-/// Aligned to a pair of cache lines, so that threads do not slow each other down.
+/// A thread's counts, aligned to a pair of cache lines so that threads do not slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
 struct Cell([[AtomicU64; 4]; 3]);
 
-/// The events that are counted.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// Ids with a tag that was right.
     Authenticated,
-    /// Ids without a tag, which may be made up.
+    /// An id without a tag, possibly made up.
     Unauthenticated,
-    /// Those of them whose row the application has found.
+    /// An id without a tag and with a row.
     Confirmed,
 }
 
@@ -35,11 +33,12 @@ impl Opened {
     pub(super) fn count(&self, what: Count, key_id: KeyId) {
         let cell = self.0.get().unwrap_or_else(|| self.first());
         let counter = &cell.0[what as usize][key_id.index()];
-        // Only this thread writes here.
+        // Only this thread writes to its cell.
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Creates the thread's cell: out of line, as its alignment would cost each caller a frame of its own.
+    /// Creates the thread's cell. It is out of line because its alignment would cost each caller its own
+    /// frame.
     #[cold]
     #[inline(never)]
     fn first(&self) -> &Cell {

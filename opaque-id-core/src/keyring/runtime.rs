@@ -1,4 +1,4 @@
-//! Resources that are known only at run time, for tools. The kinds of keys and the forms that go together are a table here.
+//! Resources that are known only at run time, for tools.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,8 +12,9 @@ use crate::key::{AnyKey, Key, KeyKind, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use crate::prefix::{cursor_prefix, is_prefix};
 use crate::subkeys::{IdSubkeys, Subkeys};
 
-/// A resource that is known only at run time, for tools that read its prefix, its kind of key and its form from a command line or
-/// a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
+/// A resource that is known only at run time. It is for tools that read its prefix, its kind of key and its
+/// form from a command line or a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead,
+/// because it gives each resource its own types.
 ///
 /// ```
 /// use opaque_id_core::form::FormKind;
@@ -31,16 +32,15 @@ use crate::subkeys::{IdSubkeys, Subkeys};
 pub struct RuntimeResource {
     pub(super) prefix: String,
     pub(super) sealing: KeyId,
-    /// By key id.
     subkeys: [Option<Box<Subkeys>>; 4],
     pub(super) typed: &'static dyn Typed,
 }
 
 impl RuntimeResource {
-    /// Creates a resource. Derives the subkeys of its domain from each secret of the keyring.
+    /// Creates a resource and derives the subkeys of its domain from each secret of the keyring.
     ///
     /// # Errors
-    /// [`Invalid`] if it is not a prefix, if the domain is empty, or if the kind of key has no such form.
+    /// [`Invalid`] if the prefix is invalid, if the domain is empty, or if the kind of key has no such form.
     pub fn new(
         keyring: &Keyring,
         prefix: &str,
@@ -56,12 +56,12 @@ impl RuntimeResource {
         Ok(Self { subkeys: keyring.0.secrets.each_ref().map(derive), ..resource })
     }
 
-    /// Creates a resource from subkeys that [`with_id_subkeys`](Keyring::with_id_subkeys) lent, without the secrets. It opens ids and
-    /// cursors, and no grants. For the command `opaque-id`, which does not seal with it; it is no keyring, since the subkeys of
-    /// other resources cannot be derived.
+    /// Creates a resource from subkeys of [`with_id_subkeys`](Keyring::with_id_subkeys), without the secrets.
+    /// It opens ids and cursors, and no grants. It is for the command `opaque-id`. It is not a keyring,
+    /// because the subkeys of other resources cannot be derived.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The same as [`new`](Self::new).
     #[doc(hidden)]
     pub fn of_subkeys<'s>(
         prefix: &str,
@@ -98,15 +98,16 @@ impl RuntimeResource {
         self.seal_with(self.sealing, key)
     }
 
-    /// Seals a key with the secret of a key id, such as one that sealed earlier: older logs have this id.
+    /// Seals a key with the secret of a key id. It finds the ids of a former sealing secret, such as those in
+    /// older logs.
     ///
     /// # Errors
-    /// [`IdError::Open`] if there is no such secret, and as [`seal`](Self::seal).
+    /// [`IdError::Open`] if there is no such secret, and the errors of [`seal`](Self::seal).
     pub fn seal_with(&self, key_id: KeyId, key: AnyKey) -> Result<String, IdError> {
         self.typed.seal(self, key_id, key)
     }
 
-    /// Opens an external id and returns its key, and the key id of the secret that sealed it.
+    /// Opens an external id. Returns its key, and the key id of the secret that sealed it.
     ///
     /// # Errors
     /// [`IdError::InvalidId`] or [`IdError::Open`].
@@ -114,14 +115,15 @@ impl RuntimeResource {
         self.typed.open(self, text)
     }
 
-    /// Returns the bits of the tag in its ids. A tag shows that the secret is right; another secret opens ids without one to other keys. A
-    /// resource with 40 bits or more refuses made-up ids, and so those of other resources.
+    /// Returns the number of tag bits in the resource's ids. A tag shows that the secret is right. Without a
+    /// tag, another secret opens an id to another key. A resource with 40 bits or more refuses made-up ids,
+    /// and so the ids of other resources.
     #[must_use]
     pub fn tag_bits(&self) -> u32 {
         self.typed.tag_bits()
     }
 
-    /// Returns the name of the kind of key, for messages: [`Key::KIND`].
+    /// Returns the name of the kind of key for messages, [`Key::KIND`].
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.typed.kind()
@@ -130,7 +132,7 @@ impl RuntimeResource {
     /// Seals the position of a key in a list and returns the text of its cursor.
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// The same as [`seal`](Self::seal).
     pub fn seal_cursor(&self, key: AnyKey) -> Result<String, IdError> {
         let key = self.typed.block(key).map_err(IdError::InvalidKey)?;
         let sealed = cursor::seal(self.keys(self.sealing)?, self.sealing, key);
@@ -138,10 +140,10 @@ impl RuntimeResource {
         Ok(format!("{prefix}{}", Tagged::write("", sealed, &mut TextBuffer::new())))
     }
 
-    /// Opens a cursor and returns the key of its position, and the key id of the secret that sealed it.
+    /// Opens a cursor. Returns the key of its position, and the key id of the secret that sealed it.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_cursor(&self, text: &str) -> Result<(AnyKey, KeyId), IdError> {
         let sealed =
             Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(IdError::InvalidId)?;
@@ -162,15 +164,15 @@ impl fmt::Debug for RuntimeResource {
     }
 }
 
-/// What depends on the types of the key and the form.
+/// The operations that depend on the types of the key and the form.
 pub(super) trait Typed: Send + Sync {
     fn kind(&self) -> &'static str;
     fn tag_bits(&self) -> u32;
     fn seal(&self, of: &RuntimeResource, key_id: KeyId, key: AnyKey) -> Result<String, IdError>;
     fn open(&self, of: &RuntimeResource, text: &str) -> Result<(AnyKey, KeyId), IdError>;
-    /// Returns the block of a key in cursors and tokens, if the form has room for the key.
+    /// Returns the block of a key in cursors and tokens, if the key fits the form.
     fn block(&self, key: AnyKey) -> Result<u128, Invalid>;
-    /// Returns the key of a block, if it is one.
+    /// Returns the key of a valid block.
     fn key(&self, keys: &Subkeys, block: u128) -> Option<AnyKey>;
 }
 
@@ -219,7 +221,6 @@ impl<K: Key, F: SealedFormOf<K>> Typed for Types<K, F> {
     }
 }
 
-/// Returns the types of a kind of key and a form, if they go together.
 fn typed(key: KeyKind, form: FormKind) -> Result<&'static dyn Typed, Invalid> {
     fn of<K: Key, F: SealedFormOf<K>>() -> &'static dyn Typed {
         &Types::<K, F>(PhantomData)

@@ -1,4 +1,4 @@
-//! Master secrets: their entries in text, their check values, and the subkeys that HKDF derives from them.
+//! Master secrets: their text, their check values, and the subkeys that HKDF derives from them.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -21,16 +21,7 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys, expand, expand_ids};
 
 const SALT: &[u8] = b"opaque-id.v1";
 
-/// A master secret: 32 random bytes at one place on the heap, which is wiped on drop. `Debug` hides it.
-///
-/// ```
-/// use opaque_id_core::{Keyring, MasterSecret};
-///
-/// let secret = MasterSecret::generate();
-/// assert_eq!(secret.expose_hex(str::len), 64);
-/// let keyring = Keyring::builder().sealing(0, secret).build()?;
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
+/// A master secret: 32 random bytes at one place on the heap. It is wiped on drop, and `Debug` hides it.
 pub struct MasterSecret(Box<Zeroizing<[u8; 32]>>);
 
 impl MasterSecret {
@@ -43,20 +34,22 @@ impl MasterSecret {
         Self::filled(|bytes| fill_by_system(bytes))
     }
 
-    /// The key id of the ids that documentation shows.
+    /// The key id of the example ids in documentation.
     pub const EXAMPLE_KEY_ID: u8 = 3;
 
-    /// Returns the secret of the ids that documentation shows, such as [`External::example`](crate::External::example).
-    /// Everyone knows it: its bytes are the ASCII text `opaque-id: example, not a secret`. Use it in tests, and in servers that
-    /// should accept the examples, for [`opening`](super::KeyringBuilder::opening). With it a keyring opens the example of each
-    /// resource and nothing else: any other id or cursor that was sealed with it is refused, since anybody can make it up.
-    /// A keyring does not seal with it, and variables and files with it are refused.
+    /// Returns the secret of the example ids in documentation, such as
+    /// [`External::example`](crate::External::example). It is public: its bytes are the ASCII text
+    /// `opaque-id: example, not a secret`. Use it in tests, and for
+    /// [`opening`](super::KeyringBuilder::opening) in servers that should accept the examples. With it a
+    /// keyring opens the example of each resource and nothing else. It refuses any other id or cursor of this
+    /// secret, because every client could make it up. A keyring does not seal with it, and variables and
+    /// files with it are refused.
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
     }
 
-    /// Writes the bytes to their final place: moving them would leave copies that are not wiped.
+    /// Fills the bytes at their final place, because moving them would leave copies that are not wiped.
     fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut bytes = Box::new(Zeroizing::new([0; 32]));
         fill(&mut bytes);
@@ -66,7 +59,7 @@ impl MasterSecret {
     /// Parses 64 hex digits of either case.
     ///
     /// # Errors
-    /// [`Invalid`], which contains none of the digits.
+    /// [`Invalid`]. It contains none of the digits.
     pub fn from_hex(hex: &str) -> Result<Self, Invalid> {
         if let Some(at) = hex.chars().position(|c| !c.is_ascii_hexdigit()) {
             return Err(SecretProblem::NotHex { position: at + 1 }.into());
@@ -85,14 +78,15 @@ impl MasterSecret {
         }))
     }
 
-    /// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place. For
-    /// messages that repeat their input.
+    /// Returns the text without its runs of 48 or more hex digits, because they may be a secret in the wrong
+    /// place. It is for messages that repeat their input.
     #[must_use]
     pub fn redact(text: &str) -> String {
         error::redact(text)
     }
 
-    /// Lends the secret itself as 64 lower-case hex digits, which [`from_hex`](Self::from_hex) parses, and wipes them afterwards.
+    /// Passes the secret as 64 lower-case hex digits to `read`, and wipes them afterwards.
+    /// [`from_hex`](Self::from_hex) parses them.
     pub fn expose_hex<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         let mut hex = Zeroizing::new(String::with_capacity(64));
         for byte in self.0.iter() {
@@ -103,7 +97,7 @@ impl MasterSecret {
         read(&hex)
     }
 
-    /// Returns whether all bytes are equal, as in a secret that was made up for a test.
+    /// Returns whether all bytes are equal, as in a made-up secret of a test.
     pub(super) fn is_one_byte(&self) -> bool {
         bool::from(self.0[1..].ct_eq(&self.0[..31]))
     }
@@ -118,9 +112,10 @@ impl MasterSecret {
 }
 
 impl MasterSecret {
-    /// Derives a subkey of `N` bytes for a label and a domain, and passes it to `act`. For crates of this family.
+    /// Derives a subkey of `N` bytes for a label and a domain, and passes it to `act`. It is for crates of
+    /// this family.
     ///
-    /// `act` runs on a stack that is wiped afterwards. It must put what it computes from the subkey on the heap.
+    /// `act` runs on a stack that is wiped afterwards. It must put its results from the subkey on the heap.
     #[doc(hidden)]
     pub fn with_subkey<const N: usize, R>(
         &self,
@@ -138,7 +133,7 @@ impl Clone for MasterSecret {
     }
 }
 
-/// The caller must wipe its own copy.
+/// Copies the bytes. The caller must wipe its own copy.
 impl From<[u8; 32]> for MasterSecret {
     fn from(mut bytes: [u8; 32]) -> Self {
         let secret = Self::filled(|place| place.copy_from_slice(&bytes));
@@ -174,10 +169,9 @@ impl fmt::Debug for CheckValue {
 pub(super) struct Secret {
     pub(super) prk: Prk,
     table: Table,
-    /// The kind of key of each domain, by the name of the kind.
+    /// The name of the kind of key for each domain.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
     prefixes: Mutex<Prefixes<'static, usize>>,
-    /// Whether it is the secret of the examples.
     pub(super) is_public: bool,
 }
 
@@ -196,17 +190,15 @@ impl Secret {
         }
     }
 
-    /// Returns the same secret without its subkeys.
     pub(super) fn again(&self) -> Self {
         let mut prk = Box::new(Zeroizing::new([0; 32]));
         prk.copy_from_slice(&**self.prk);
         Self::of(prk, self.is_public)
     }
 
-    /// Returns the secret of an audience.
     pub(super) fn of_audience(&self, name: &str) -> Self {
         let derive = |bytes: &[u8; 32]| Self::new(&MasterSecret::from(*bytes));
-        // What is derived from a public secret is public.
+        // An audience of a public secret is public.
         Self { is_public: self.is_public, ..with_subkey(&self.prk, Label::Audience, name, derive) }
     }
 
@@ -214,6 +206,8 @@ impl Secret {
         bool::from(self.prk.ct_eq(&**other.prk))
     }
 
+    /// Returns the subkeys of a resource.
+    ///
     /// # Panics
     /// If another resource has the same domain and another kind of key.
     #[inline]
@@ -232,10 +226,9 @@ impl Secret {
         Ok(())
     }
 
-    /// Checks that no text is one of two resources.
     fn claim_prefix<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
-        // The instances of a generic resource have one slot.
+        // All instances of a generic resource have the same slot.
         let slot = core::ptr::from_ref(T::slot()).addr();
         match prefixes.claim(T::PREFIX, slot, T::Form::NAME == Tagged::NAME) {
             Ok(()) => Ok(()),
@@ -244,8 +237,8 @@ impl Secret {
         }
     }
 
-    /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds and one
-    /// of four would run under the same round keys, and the ids of one kind would open as the other's.
+    /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds
+    /// and one of four would have the same round keys, and the ids of one kind would open as the other's.
     pub(super) fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);
@@ -277,7 +270,6 @@ impl Secret {
     }
 }
 
-/// Derives the subkeys that seal the examples of a domain.
 pub(crate) fn example_subkeys(domain: &str) -> (Box<Subkeys>, KeyId) {
     let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("at most 3");
     (Secret::new(&MasterSecret::example()).derive(domain), key_id)

@@ -1,4 +1,4 @@
-//! A keyring whose secrets can be replaced at run time, unless ids that were just sealed would no longer open.
+//! A keyring with secrets that can be replaced at run time.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,11 +8,12 @@ use crate::error::KeyringError;
 
 /// A keyring whose secrets can be replaced while the application runs, so that a rotation needs no restart.
 ///
-/// Put it into the application's state, and take the [`current`](Self::current) keyring once per request. [`watch`](Self::watch)
-/// reads a file, or anything else, every few seconds; [`replace`](Self::replace) is for applications that know when
-/// their secrets change, such as by a signal. A request that has a keyring keeps it to its end.
+/// Put it into the application's state, and take the [`current`](Self::current) keyring once per request. A
+/// request keeps its keyring to its end. [`watch`](Self::watch) reads a file or any other source every few
+/// seconds. [`replace`](Self::replace) is for applications that know when their secrets change, such as by a
+/// signal.
 ///
-/// A replacement is refused if ids that were sealed a moment ago would no longer open, as after a rotation in one step.
+/// A replacement is refused if recently sealed ids would no longer open, as after a rotation in one step.
 /// Counts of opened ids go on.
 ///
 /// ```
@@ -47,17 +48,18 @@ impl SharedKeyring {
         Self(Arc::new(RwLock::new(keyring)))
     }
 
-    /// Returns the keyring as it is now. This is as cheap as cloning a keyring.
+    /// Returns the current keyring. This is as cheap as cloning a keyring.
     #[must_use]
     pub fn current(&self) -> Keyring {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the keyring, for all clones of this value, and returns whether secrets or their order have changed.
+    /// Replaces the keyring for all clones of this value. Returns whether secrets or their order have
+    /// changed.
     ///
     /// # Errors
-    /// [`KeyringError`] if the new keyring lacks the secret that has sealed until now, or has another secret with one of
-    /// the key ids. The keyring stays as it was.
+    /// [`KeyringError`] if the new keyring lacks the secret that has sealed until now, or has another secret
+    /// with one of the key ids. The keyring stays as it was.
     pub fn replace(&self, new: Keyring) -> Result<bool, KeyringError> {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if current.is_same(&new) {
@@ -81,28 +83,26 @@ impl SharedKeyring {
     }
 }
 
-/// A keyring that nothing replaces.
 impl From<Keyring> for SharedKeyring {
     fn from(keyring: Keyring) -> Self {
         Self::new(keyring)
     }
 }
 
-/// A keyring that nothing replaces.
 impl From<&Keyring> for SharedKeyring {
     fn from(keyring: &Keyring) -> Self {
         Self::new(keyring.clone())
     }
 }
 
-/// A clone, which is replaced with this one.
 impl From<&SharedKeyring> for SharedKeyring {
     fn from(keyring: &SharedKeyring) -> Self {
         keyring.clone()
     }
 }
 
-/// The keyring as it is now, for a request of an application whose state, or a part of it, is a [`SharedKeyring`].
+/// Returns the current keyring for a request, if the application's state or a part of it is a
+/// [`SharedKeyring`].
 #[cfg(feature = "axum-core05")]
 impl axum_core05::extract::FromRef<SharedKeyring> for Keyring {
     fn from_ref(keyring: &SharedKeyring) -> Self {
@@ -110,7 +110,7 @@ impl axum_core05::extract::FromRef<SharedKeyring> for Keyring {
     }
 }
 
-/// The keyring of an application whose state is shared by all requests.
+/// Returns the keyring of a state in an `Arc`.
 #[cfg(feature = "axum-core05")]
 impl<S> axum_core05::extract::FromRef<std::sync::Arc<S>> for Keyring
 where

@@ -4,11 +4,12 @@ use core::hint::black_box;
 
 use zeroize::Zeroize;
 
-/// More than HKDF and the expansion of AES keys use, even in builds without optimization.
+/// The depth to wipe, in bytes. HKDF and the expansion of AES keys use less, even in builds without
+/// optimization.
 const DEPTH: usize = 32 * 1024;
 
-/// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to
-/// their place, spilled registers.
+/// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to their
+/// place, spilled registers.
 ///
 /// This is best effort: the compiler may have made copies elsewhere.
 #[inline(never)]
@@ -26,6 +27,6 @@ fn run<R>(act: impl FnOnce() -> R) -> R {
 #[inline(never)]
 fn wipe() {
     let mut stack = [0_u64; DEPTH / size_of::<u64>()];
-    // `zeroize` writes even what is never read again.
+    // `zeroize` writes even memory that is never read again.
     black_box(&mut stack).zeroize();
 }

@@ -1,7 +1,8 @@
 //! Subkeys by a resource's number.
 //!
-//! A hash map by `TypeId` costs more than the AES rounds. So each resource's static gets a small number when it is first used, and each
-//! secret's table has a place for it. Any number of keyrings can exist in one process.
+//! A hash map by `TypeId` costs more than the AES rounds. So each resource's static gets a small number at
+//! its first use, and each secret's table has a place for it. Any number of keyrings can exist in one
+//! process.
 
 use std::sync::OnceLock;
 
@@ -9,8 +10,8 @@ use crate::subkeys::Subkeys;
 
 /// The subkeys of all resources under one master secret, by [`Slot::index`](crate::slot::Slot::index).
 ///
-/// Places never move, so a look-up takes no lock. The first places, which are enough for most processes, are
-/// found without arithmetic. After them come segments that double in size.
+/// Places never move, so a look-up takes no lock. The first places are found without arithmetic and are
+/// enough for most processes. The segments after them double in size.
 pub(super) struct Table {
     first: [Place; FIRST],
     rest: [OnceLock<Box<[Place]>>; SEGMENTS],
@@ -19,7 +20,7 @@ pub(super) struct Table {
 type Place = OnceLock<Box<Subkeys>>;
 
 const FIRST: usize = 64;
-/// Enough for 2^32 resources.
+/// The number of segments, enough for 2^32 resources.
 const SEGMENTS: usize = 27;
 
 impl Table {

@@ -1,4 +1,4 @@
-//! Tokens of a keyring: grants, and the positions of lists.
+//! Tokens of a keyring: grants and the positions of lists.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,16 +11,17 @@ use crate::resource::{InternalId, OpaqueId};
 use crate::token::{GRANT, Purpose};
 
 impl Keyring {
-    /// Returns a text that stands for an id for one purpose, until a time: for a link in a mail, such as one to unsubscribe, to
-    /// confirm an address or to download a file without signing in.
+    /// Returns a text that stands for an id for one purpose until a time. It is for a link in a mail, such as
+    /// one to unsubscribe, to confirm an address or to download a file without signing in.
     ///
-    /// Everyone who has the text can use it, as often as they like, until its time is over. For a grant that works once,
-    /// [put a state into the purpose](crate::manual#grants) that its use changes. The text is the prefix, `_grant_`, and 85 characters; it
-    /// carries a tag of 128 bits, whatever the resource's form. The time is in whole seconds, rounded down.
+    /// Everyone who has the text can use it, as often as they like, until it expires. For a grant that works
+    /// once, [put a state into the purpose](crate::manual#grants) that its use changes. The text is the
+    /// prefix, `_grant_`, and 85 characters. It carries a tag of 128 bits, whatever the resource's form. The
+    /// time is in whole seconds, rounded down.
     ///
-    /// A grant is bound to the resource's domain and to its purpose, as an id is bound to its domain. So links remain valid when a
-    /// prefix changes and the domain remains. Two resources with one domain open each other's grants for the same purpose: give each
-    /// resource its own domain.
+    /// A grant is bound to its purpose and, like an id, to the resource's domain. So links remain valid when
+    /// a prefix changes and the domain remains. Two resources with one domain open each other's grants for
+    /// the same purpose: give each resource its own domain.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -52,8 +53,8 @@ impl Keyring {
     /// Opens a grant for the same purpose. Success does not mean that the row exists.
     ///
     /// # Errors
-    /// [`IdError::Expired`] from its time on, [`IdError::Open`] if it is not genuine or of another purpose, and
-    /// [`IdError::MalformedToken`] if it is not a grant at all.
+    /// [`IdError::Expired`] from its time on, [`IdError::Open`] if it is not genuine or has another purpose,
+    /// and [`IdError::MalformedToken`] if it is not a grant.
     pub fn open_grant<I: InternalId>(
         &self,
         text: &str,
@@ -68,7 +69,6 @@ impl Keyring {
         }
     }
 
-    /// Seals an id and a payload for a purpose.
     pub(crate) fn seal_token<I: InternalId>(
         &self,
         purpose: &Purpose,
@@ -79,7 +79,6 @@ impl Keyring {
         purpose.seal(<I::Resource>::PREFIX, keys, key_id, cursor::block(*id.as_repr()), payload)
     }
 
-    /// Opens what was sealed for the same purpose.
     pub(crate) fn open_token<I: InternalId>(
         &self,
         purpose: &Purpose,
@@ -100,11 +99,11 @@ impl Keyring {
 }
 
 impl RuntimeResource {
-    /// Opens a grant for its purpose, whatever the time, and returns its key, the key id of the secret that sealed it, and when it
-    /// expires.
+    /// Opens a grant for its purpose, even if it has expired. Returns its key, the key id of the secret that
+    /// sealed it, and its time.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_grant(
         &self,
         text: &str,
@@ -114,10 +113,11 @@ impl RuntimeResource {
         Ok((key, key_id, expiry(&payload).ok_or(OpenError::NotGenuine)?))
     }
 
-    /// Seals a key and a payload as a token of a kind, whose parts FORMAT.md has. For the command `opaque-id`.
+    /// Seals a key and a payload as a token of a kind. FORMAT.md lists the `parts` of each kind. It is for
+    /// the command `opaque-id`.
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// The same as [`seal`](Self::seal).
     #[doc(hidden)]
     pub fn seal_token(
         &self,
@@ -131,11 +131,11 @@ impl RuntimeResource {
         Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
     }
 
-    /// Opens a token of a kind, whatever its payload, and returns its key, the key id of the secret that sealed it, and the payload.
-    /// For the command `opaque-id`.
+    /// Opens a token of a kind, whatever its payload. Returns its key, the key id of the secret that sealed
+    /// it, and the payload. It is for the command `opaque-id`.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_token(
         &self,
@@ -152,7 +152,6 @@ impl RuntimeResource {
     }
 }
 
-/// Returns when a grant with this payload expires.
 fn expiry(payload: &[u8]) -> Option<SystemTime> {
     let seconds = u64::from_be_bytes(payload.try_into().ok()?);
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))

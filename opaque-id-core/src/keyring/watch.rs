@@ -1,5 +1,4 @@
-//! A thread that reads secrets every few seconds and replaces those of a shared keyring. An error is reported, and the application
-//! continues with its secrets.
+//! A thread that reads secrets every few seconds and replaces the secrets of a shared keyring.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +10,8 @@ use std::time::{Duration, Instant};
 use super::{Keyring, SharedKeyring};
 use crate::error::KeyringError;
 
-/// A thread that keeps a [`SharedKeyring`] up to date, from [`SharedKeyring::watch`]. It ends when this value is dropped.
+/// A thread that keeps a [`SharedKeyring`] up to date. [`SharedKeyring::watch`] starts it, and it ends when
+/// this value is dropped.
 #[derive(Debug)]
 #[must_use = "the thread ends when this value is dropped"]
 pub struct Watch {
@@ -20,18 +20,19 @@ pub struct Watch {
 }
 
 impl SharedKeyring {
-    /// Starts a thread that reads the secrets every so often (a millisecond at least) and replaces the keyring if they have
-    /// changed.
+    /// Starts a thread that reads the secrets at an interval (at least a millisecond) and replaces the
+    /// keyring if they have changed.
     ///
-    /// A change counts when two reads in a row agree, so that a file that is being written is not taken for one with fewer
-    /// secrets. `report` gets `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
-    /// it. Until the error is gone the keyring stays as it is.
+    /// A change counts when two reads in a row agree, so that a partly written file is not taken for one with
+    /// fewer secrets. `report` gets `Ok` with the new keyring after each change, and an error when it first
+    /// occurs: log it, and alert on it. The keyring stays as it is until the error is gone.
     ///
-    /// Files are read again rather than watched by the kernel, as this works for every way of replacing them: in place,
-    /// by `rename`, and by the symbolic links of Kubernetes. (Volumes that Kubernetes mounts by `subPath` never change.)
+    /// The thread reads the file again instead of using notifications, because this works for every way of
+    /// replacing it: in place, by `rename`, and by the symbolic links of Kubernetes. (Volumes that Kubernetes
+    /// mounts by `subPath` never change.)
     ///
-    /// `read` and `report` must return: while one of them waits, for a named pipe or for a service that does not answer, nothing
-    /// is replaced or reported.
+    /// `read` and `report` must return. While one of them blocks, as on a named pipe or a service that does
+    /// not answer, nothing is replaced or reported.
     ///
     /// `docs/OPERATIONS.md` has an example.
     ///
@@ -50,7 +51,7 @@ impl SharedKeyring {
         let (mut before, mut reported) = (self.current(), None);
         let watch = move || {
             while !sleep(every, &ends) {
-                // A panic must not end the thread: the next rotation would go unnoticed.
+                // If a panic ended the thread, the next rotation would go unnoticed.
                 let result = match catch_unwind(AssertUnwindSafe(&mut read)) {
                     Ok(Ok(new)) => match mem::replace(&mut before, new.clone()).is_same(&new) {
                         true => shared.replace(new),
@@ -76,7 +77,6 @@ impl SharedKeyring {
     }
 }
 
-/// Sleeps, and returns whether the watch is over.
 fn sleep(duration: Duration, is_over: &AtomicBool) -> bool {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Wrapped secrets: a file that a service or a key outside of the application unwraps.
+//! Wrapped secrets: a service or a key outside of the application unwraps their file.
 
 use core::error::Error;
 use std::path::Path;
@@ -9,8 +9,9 @@ use super::file::bytes;
 use super::{Keyring, MasterSecret};
 use crate::error::{KeyringError, redacted_with_causes};
 
-/// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. The file of secrets is
-/// wrapped by it (encrypted with a key that it keeps), so a copy of the file, in a backup or a repository, reveals nothing.
+/// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. It has
+/// encrypted (wrapped) the file of secrets with its own key, so a copy of the file in a backup or a
+/// repository reveals nothing.
 ///
 /// Implement it by a call of the service, or use [`UnwrapByCommand`](super::UnwrapByCommand) on Unix.
 ///
@@ -40,20 +41,21 @@ use crate::error::{KeyringError, redacted_with_causes};
 /// }
 /// ```
 pub trait UnwrapSecrets {
-    /// Unwraps the bytes of a file: returns the text in the format of [`Keyring::from_file`].
-    /// The caller wipes them.
+    /// Unwraps the bytes of a file. Returns the text in the format of [`Keyring::from_file`]. The caller
+    /// wipes it.
     ///
     /// # Errors
-    /// The service's own. Its message and those of its causes become a [`KeyringError::Unwrap`], from which anything that
-    /// looks like a secret is removed.
+    /// The service's own. Its message and the messages of its causes become a [`KeyringError::Unwrap`],
+    /// without texts that look like a secret.
     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>;
 }
 
 impl Keyring {
-    /// Reads a file of wrapped secrets, and unwraps them. The file's mode is not checked, as it has no secret.
+    /// Reads a file of wrapped secrets and unwraps them. The file's mode is not checked because it contains
+    /// no plain secret.
     ///
     /// # Errors
-    /// As [`from_file`](Self::from_file), and [`KeyringError::Unwrap`].
+    /// The same as [`from_file`](Self::from_file), and [`KeyringError::Unwrap`].
     pub fn from_wrapped_file(
         path: impl AsRef<Path>,
         unwrap: &impl UnwrapSecrets,

@@ -1,4 +1,4 @@
-//! 64-bit ids of seconds, node and counter: how many bits each has.
+//! The layout of 64-bit ids of seconds, node and counter.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -10,8 +10,8 @@ use crate::key::Ticks;
 /// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the node that generated the id, and a
 /// counter.
 ///
-/// The layout uses 60 bits, 28 of them for node and counter. So an id is positive as an `i64`, and every form
-/// has room for it, even the uuid form.
+/// The layout uses 60 bits, 28 of them for node and counter. So an id is positive as an `i64` and fits every
+/// form, including the uuid form.
 ///
 /// | bits for the node | nodes | ids per second and node |
 /// |---|---|---|
@@ -58,8 +58,8 @@ impl Int64Layout {
         Ok(Self { node_bits })
     }
 
-    /// Returns the second in which the id was generated. The top four bits of a negative number, or of one of 2^60
-    /// or more, are ignored: ids of this layout never set them.
+    /// Returns the second in which the id was generated. The top four bits are ignored because ids of this
+    /// layout never set them.
     #[must_use]
     pub fn time(self, id: i64) -> SystemTime {
         let seconds = id.cast_unsigned() >> NODE_AND_COUNTER_BITS;
@@ -75,7 +75,7 @@ impl Int64Layout {
         low >> self.counter_bits()
     }
 
-    /// Returns the smallest and the largest id whose time lies in the range, as
+    /// Returns the smallest and the largest id with a time in the range, as
     /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does.
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<i64> {
@@ -83,8 +83,6 @@ impl Int64Layout {
         SECONDS.bounds(range, first, |seconds| first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1))
     }
 
-    /// # Errors
-    /// [`Invalid`] if the layout has no room for one of them.
     pub(crate) const fn assemble(
         self,
         seconds: u64,

@@ -1,4 +1,4 @@
-//! Structured keys with a shard in front of the sequence, so that inserts go to as many places of an index as there are shards.
+//! Structured keys with a shard in front of the sequence.
 
 use core::ops::RangeInclusive;
 
@@ -7,9 +7,9 @@ use uuid::Uuid;
 use crate::error::{Invalid, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
-/// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that keep
-/// ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase: it spreads writes over 2^n ranges, and
-/// each range stays in the order of the sequence (Khuong 2022).
+/// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that
+/// keep ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase: it spreads writes over 2^n
+/// ranges, and each range stays in the order of the sequence (Khuong 2022).
 ///
 /// The first n of a key's 60 bits of sequence are the shard. All readers and writers of a table must use the
 /// same n.
@@ -63,7 +63,7 @@ impl Shards {
         StructuredKey::with_sequence(shard << self.sequence_bits() | sequence)
     }
 
-    /// Generates a key in the shard that is next for this sequence: consecutive sequences go to the shards in turn.
+    /// Generates a key in the next shard for this sequence. Consecutive sequences use the shards in turn.
     ///
     /// # Errors
     /// [`Invalid`] if a shard has no room for the sequence.

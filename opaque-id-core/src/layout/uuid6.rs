@@ -1,4 +1,4 @@
-//! UUIDv6s as keys: 60 bits of time in the order of their significance.
+//! UUIDv6s as keys: 60 bits of time, most significant first.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -9,17 +9,17 @@ use crate::error::Invalid;
 use crate::key::{Ticks, TimeKey, key_of_uuid};
 use crate::rfc9562::{V1, V6};
 
-/// A UUIDv6 (RFC 9562, section 5.6): a UUIDv1 with the bits of its time in order. 60 bits count steps of
-/// 100 ns since 1582-10-15; 62 bits are clock sequence and node.
+/// A UUIDv6 (RFC 9562, section 5.6): a UUIDv1 with the bits of its time in order. 60 bits count steps of 100
+/// ns since 1582-10-15; 62 bits are clock sequence and node.
 ///
-/// Resources whose rows have such keys are derived with `key = Uuid`. This is a raw key: it reveals when its row
-/// was created.
+/// Derive a resource with such keys with `key = Uuid`. This is a raw key: it reveals when its row was
+/// created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid6(Uuid);
 
 key_of_uuid!(Uuid6, checked, shown, parsed);
 
-/// Clock sequence and node, and the variant before them.
+/// The variant, the clock sequence and the node.
 const NODE: u128 = 0xffff_ffff_ffff_ffff;
 
 impl Uuid6 {
@@ -93,7 +93,6 @@ mod tests {
 
     use super::*;
 
-    /// RFC 9562, appendix A.1 and A.5: 2022-02-22 19:22:22 UTC.
     #[test]
     fn the_vectors_of_the_rfc() {
         let v1 = uuid::uuid!("C232AB00-9414-11EC-B3C8-9F6BDECED846");

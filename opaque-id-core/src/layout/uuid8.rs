@@ -1,4 +1,4 @@
-//! UUIDv8s of the early drafts: which bits are timestamp, clock sequence and node, around version and variant.
+//! UUIDv8s of the early drafts: a timestamp, a clock sequence and a node around version and variant.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -9,9 +9,9 @@ use crate::error::Invalid;
 use crate::key::Ticks;
 use crate::rfc9562::V8;
 
-/// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48, 60
-/// or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator. This is
-/// for data that early adopters have stored, and for adding to it.
+/// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48,
+/// 60 or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator.
+/// This layout is for data that early adopters have stored, and for adding to it.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|
@@ -21,8 +21,8 @@ use crate::rfc9562::V8;
 /// | [`NANOS_64`](Self::NANOS_64) | Unix nanoseconds, the upper 60 of 64 bits | 0–47, 52–63 | 8: 66–73 | 54 |
 /// | [`TEN_NANOS_60`](Self::TEN_NANOS_60) | Unix time in 10 ns (RFC 9562, appendix B.1) | 0–47, 52–63 | 8: 66–73 | 54 |
 ///
-/// The other bits are the version (48–51) and the variant (64–65). Resources whose rows have such keys are derived
-/// with `key = Uuid`.
+/// The other bits are the version (48–51) and the variant (64–65). Derive a resource with such keys with `key
+/// = Uuid`.
 ///
 /// ```
 /// use opaque_id_core::layout::Uuid8Layout;
@@ -50,8 +50,8 @@ impl Uuid8Layout {
     /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
     pub const TEN_NANOS_60: Self = Self { ticks: Ticks::unix(60, 100_000_000) };
 
-    /// Returns when the key was generated, with the timestamp's precision. The UUID must be of this layout: nothing
-    /// in it shows whether it is.
+    /// Returns when the key was generated, with the timestamp's precision. Nothing in a UUID shows whether it
+    /// has this layout.
     ///
     /// # Errors
     /// [`Invalid`] unless it is a UUIDv8.
@@ -65,7 +65,7 @@ impl Uuid8Layout {
         Ok(self.ticks.time(timestamp))
     }
 
-    /// Returns the clock sequence: how many keys with the same timestamp were generated before it.
+    /// Returns the clock sequence: the number of earlier keys with the same timestamp.
     ///
     /// # Errors
     /// [`Invalid`] unless it is a UUIDv8.
@@ -75,7 +75,7 @@ impl Uuid8Layout {
         Ok(u16::try_from(sequence & u128::from(mask)).unwrap_or(mask))
     }
 
-    /// Returns the smallest and the largest key whose time lies in the range, as
+    /// Returns the smallest and the largest key with a time in the range, as
     /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does.
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<Uuid> {
@@ -86,7 +86,7 @@ impl Uuid8Layout {
         )
     }
 
-    /// Assembles a UUID; bits beyond those of the fields are ignored.
+    /// Assembles a UUID. Bits beyond the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
         let timestamp = low(timestamp, self.ticks.bits);
@@ -132,7 +132,7 @@ mod tests {
         Uuid8Layout::TEN_NANOS_60,
     ];
 
-    /// The draft's figures: which bits of the UUID each field has, most significant first.
+    /// The expected bits are those of the draft's figures, most significant first.
     #[test]
     fn the_layouts_of_the_draft_bit_by_bit() {
         let bits = |from: u32, to: u32| (from..=to).map(|bit| 1_u128 << (127 - bit)).sum::<u128>();
@@ -152,7 +152,6 @@ mod tests {
             ];
             for (mask, field) in fields {
                 assert_eq!(field(u64::MAX), mask, "{layout:?}");
-                // Each bit of a field by itself, least significant first.
                 let bits = (0..128).map(|i| 1 << i).filter(|bit| mask & bit != 0);
                 for (i, bit) in bits.enumerate() {
                     assert_eq!(field(1 << i), bit, "{layout:?}");
@@ -161,7 +160,7 @@ mod tests {
         }
     }
 
-    /// One time in all layouts, worked out in Python: 2021-04-26 00:00:00.123456789 UTC, 1619395200 s.
+    /// The time was converted in Python: 2021-04-26 00:00:00.123456789 UTC, 1619395200 s.
     #[test]
     fn one_time_in_all_layouts() {
         let now = Duration::new(1_619_395_200, 123_456_789);

@@ -12,19 +12,20 @@ use crate::keyring::Keyring;
 use crate::resource::{InternalId, OpaqueId};
 use crate::token::{MAX_CHARS, Purpose};
 
-/// A list that is ordered by other columns before the key: it seals the positions that clients send for its pages, and
-/// opens them.
+/// A list that is ordered by other columns before the key. It seals and opens the positions that clients send
+/// for its pages.
 ///
-/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption. So a client cannot read or make
-/// up the values, and a position of one list is refused by another: it is bound to the list's name, to the filter and to
-/// the resource. It ends with the secret that sealed it, as a cursor does. It is what AIP-158 calls a page token.
+/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption. So a client
+/// cannot read or make up the values. It is bound to the list's name, the filter and the resource, so another
+/// list refuses it. It ends with the secret that sealed it, like a cursor. AIP-158 calls it a page token.
 ///
-/// The key comes last, so that rows with equal values have an order. A column that can be NULL is an `Option` in `V`. The adapters'
-/// `PageSql` writes the SQL.
+/// The key comes last, so that rows with equal values have an order. A column that can be NULL is an `Option`
+/// in `V`. The adapters' `PageSql` writes the SQL.
 ///
-/// Seal the values of rows that the database has returned, as [`PageRequest::finish`](super::PageRequest::finish) does. A row that was only
-/// inserted may have more digits of a time than its column stores: its position is then between the rows, so the next page repeats the row or
-/// leaves out its neighbors, unless the SQL rounds the value.
+/// Seal the values of rows that the database has returned, as
+/// [`PageRequest::finish`](super::PageRequest::finish) does. An inserted row may have more digits of a time
+/// than its column stores. Its position is then between the rows, so the next page repeats the row or omits
+/// its neighbors, unless the SQL rounds the value.
 ///
 /// ```
 /// use std::error::Error;
@@ -64,14 +65,15 @@ pub struct Listing<I, V> {
 }
 
 impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
-    /// Names a list by its name, which says its columns as well, and by the filter of a request, `&()` if there is none.
+    /// Creates a list from its name, which must identify its columns too, and the filter of a request (`&()`
+    /// if there is none).
     ///
-    /// A position opens if the filter's JSON has the same bytes. So use structs, not a `HashMap`, whose order is
-    /// random. Other languages write the same JSON if they name the members in the same order and if its numbers are integers below
-    /// 2^53.
+    /// A position opens if the filter's JSON has the same bytes. So use structs, not a `HashMap`, because its
+    /// order is random. Other languages write the same JSON if they name the members in the same order and if
+    /// its numbers are integers below 2^53.
     ///
     /// # Errors
-    /// serde's own, if the filter is not serialized.
+    /// serde's own, if the filter cannot be serialized.
     pub fn new(name: &str, filter: &impl Serialize) -> Result<Self, serde_json::Error> {
         let filter = serde_json::to_string(filter).map_err(not_json("the filter"))?;
         Ok(Self { purpose: Purpose::position(name, &filter), of: PhantomData })
@@ -80,8 +82,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Seals the position of a row: its sort values and its id.
     ///
     /// # Errors
-    /// serde's own, if the values are not serialized as what they are deserialized from, as a `NaN` is not, or if the position would
-    /// have more than 16,384 characters.
+    /// serde's own, if the serialized values do not deserialize to themselves (such as a `NaN`), or if the
+    /// position would have more than 16,384 characters.
     pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, serde_json::Error> {
         let what = "the sort values";
         let payload = serde_json::to_vec(values).map_err(not_json(what))?;
@@ -99,8 +101,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Opens a position.
     ///
     /// # Errors
-    /// [`IdError::Open`] if it is not genuine, of another list, or with values of another type; [`IdError::MalformedToken`] if it is
-    /// not a position at all. Answer a client "not found", as for a cursor.
+    /// [`IdError::Open`] if it is not genuine, of another list, or with values of another type;
+    /// [`IdError::MalformedToken`] if it is not a position. Answer a client "not found", as for a cursor.
     pub fn open(&self, keyring: &Keyring, text: &str) -> Result<(V, I), IdError> {
         let (id, payload) = keyring.open_token(&self.purpose, text)?;
         let values = serde_json::from_slice(&payload);

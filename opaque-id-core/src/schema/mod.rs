@@ -23,21 +23,19 @@ use crate::external::External;
 use crate::form::{Form, MappedUuid, UuidForm};
 use crate::resource::OpaqueId;
 
-/// The common part of every text's schema.
 struct Shape {
     name: String,
     description: String,
     pattern: String,
-    /// `uuid`, if the text is one.
     format: Option<&'static str>,
     example: String,
-    /// How many characters a text can have more than the example.
+    /// The number of characters by which a text can be longer than the example.
     grows_by: usize,
-    /// The prefix of the resource, if the text is an id: by which a generator makes a type for each resource.
+    /// The prefix of the resource, if the text is an id. Generators of clients create a type for each
+    /// resource from it.
     id_of: Option<&'static str>,
 }
 
-/// The name of the extension that has [`Shape::id_of`].
 const EXTENSION: &str = "x-opaque-id";
 
 fn of_id<T: OpaqueId>() -> Shape {

@@ -8,7 +8,7 @@ use opaque_id_sql::statement::{Answer, Cell, Column};
 
 use super::run::SupportedBackend;
 
-/// A row, whose columns have the types that the database reports.
+/// A row. Its columns have the types that the database reports.
 pub(crate) struct Cells(Vec<Cell>);
 
 impl<DB: SupportedBackend> QueryableByName<DB> for Cells {
@@ -21,7 +21,6 @@ impl<DB: SupportedBackend> QueryableByName<DB> for Cells {
     }
 }
 
-/// Converts the rows that a statement returned into an answer.
 pub(crate) fn answer(columns: &[Column], rows: Vec<Cells>) -> QueryResult<Answer> {
     let rows = rows.into_iter().map(|Cells(cells)| {
         if cells.len() != columns.len() {

@@ -1,4 +1,4 @@
-//! Mapping tables and sequences: [the guide](guide), and the hash that a hashed index contains.
+//! Mapping tables and sequences: [the guide](guide), and the hash of a hashed index.
 
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod cells;

@@ -1,8 +1,8 @@
-//! MySQL and MariaDB.
+//! Support for MySQL and MariaDB.
 //!
-//! diesel returns neither the last insert id nor an error's number. So a call searches again after an insert, and asks the server for
-//! the error. While a call of diesel-async runs, its connection is marked as broken. Pools ask for that mark, so a dropped call's
-//! connection is closed.
+//! diesel returns neither the last insert id nor an error's number. So a call searches again after an insert,
+//! and asks the server for the error. While a call of diesel-async runs, its connection is marked as broken.
+//! Pools check this mark, so they close a dropped call's connection.
 
 use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
@@ -15,7 +15,7 @@ use super::run::{Question, UnknownFailure, supported_backend};
 
 supported_backend!(Mysql, MySql, cell, failure);
 
-/// How the messages of some errors begin, in English.
+/// The English prefixes of some errors' messages.
 const MESSAGES: [(&str, Failure); 15] = [
     ("Deadlock found", Failure::Conflict),
     ("Record has changed since last read", Failure::Conflict),
@@ -34,18 +34,18 @@ const MESSAGES: [(&str, Failure); 15] = [
     ("Connection was killed", Failure::Disconnected),
 ];
 
-/// Asks the server if the message is in another language, as diesel does not keep the number.
+/// Asks the server if the message is in another language, because diesel does not keep the number.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let message = MESSAGES.iter().find(|(start, _)| error.message().starts_with(start));
     if let Some((_, failure)) = message {
         return UnknownFailure::Known(*failure);
     }
-    // With this TiDB marks each conflict.
+    // TiDB marks each conflict with this text.
     if error.message().ends_with("[try again later]") {
         return UnknownFailure::Known(Failure::Conflict);
     }
     UnknownFailure::Ask(Question {
-        // It cannot be prepared.
+        // The server cannot prepare this statement.
         get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
         read: Statement::new(
             "SELECT CAST(@opaque_id_errno AS SIGNED) LIMIT 1",

@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! Support for PostgreSQL.
 
 use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgValue};
@@ -12,15 +12,17 @@ use crate::postgres::{INT8, UUID};
 
 supported_backend!(Pg, Postgres, cell, failure);
 
-/// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
-/// a hint and a detail of a line per process. A lock timeout and the end of a session have neither, and are only recognized in English.
+/// Classifies an error by its message, because diesel does not keep the SQLSTATE. The message is in the
+/// server's language. In every language, only a deadlock has a hint and a detail of a line per process. A
+/// lock timeout and the end of a session have neither, and are recognized only in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let is_deadlock =
         error.hint().is_some() && error.details().is_some_and(|details| details.contains('\n'));
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
-        // An administrator, a crash or an idle timeout ends a session. The driver may notice it only after the next call.
+        // An administrator, a crash or an idle timeout ends a session. The driver may notice it only after
+        // the next call.
         message if message.starts_with("terminating connection ") => Failure::Disconnected,
         message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
         // Citus writes neither a hint nor a detail.

@@ -1,4 +1,4 @@
-//! How diesel runs the statements of a map or a sequence.
+//! Runs the statements of maps and sequences with diesel.
 
 use diesel::QueryResult;
 use diesel::backend::Backend;
@@ -9,7 +9,7 @@ use opaque_id_sql::call::{Call, ConnectionState, RunError, RunResult, Runner, dr
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
-/// A backend that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
+/// A backend for maps and sequences. The features `postgres`, `mysql` and `sqlite` enable one each.
 ///
 /// Only this crate implements it.
 pub trait SupportedBackend: Backend + Run {}
@@ -23,10 +23,10 @@ pub trait Run: Backend {
         statement: &Statement,
     ) -> QueryResult<Answer>;
 
-    /// Reads a value by its type; 16 bytes may or may not be a UUID.
+    /// Reads a value by its type. Sixteen bytes may be a UUID or not.
     fn cell(value: Self::RawValue<'_>) -> deserialize::Result<Cell>;
 
-    /// Returns what an error says of a retry whose kind does not.
+    /// Classifies an error for a retry if its kind does not.
     fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure;
 }
 
@@ -34,11 +34,11 @@ pub trait Run: Backend {
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),
-    /// The server returns the error's code if it is asked before the next statement.
+    /// The server returns the error's code if asked before the next statement.
     Ask(Question),
 }
 
-/// How to ask for an error's code.
+/// The statements that ask for an error's code.
 #[derive(Debug)]
 pub struct Question {
     pub get: Statement,
@@ -63,7 +63,7 @@ pub fn run<C: LoadConnection<Backend: SupportedBackend>, T, E>(
     drive(&mut On(connection), state, call)
 }
 
-/// Returns the state of a connection. A broken transaction is one.
+/// Returns the state of a connection. A broken transaction counts as one.
 pub(crate) fn state<DB: SupportedBackend>(
     is_in_transaction: &QueryResult<bool>,
 ) -> ConnectionState {
@@ -71,7 +71,6 @@ pub(crate) fn state<DB: SupportedBackend>(
     ConnectionState { dialect: DB::DIALECT, is_in_transaction }
 }
 
-/// The connection of a call.
 struct On<'c, C>(&'c mut C);
 
 impl<C: LoadConnection<Backend: SupportedBackend>> Runner for On<'_, C> {
@@ -90,21 +89,14 @@ pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryR
     Ok(transaction.transaction_depth()?.is_some())
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
+/// again.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. diesel does not keep an error's code:
-/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement. After a failed COMMIT,
-/// and after `connection.transaction(…)` has returned an error, diesel has rolled back already: then the error is
-/// recognized only if the server's messages are in English. On PostgreSQL this holds for every lock timeout.
-///
-/// ```
-/// use diesel::prelude::*;
-/// use opaque_id_diesel::retry;
-///
-/// let mut connection = SqliteConnection::establish(":memory:")?;
-/// assert_eq!(retry(&mut connection, &diesel::result::Error::NotFound), None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there. diesel
+/// does not keep an error's code: on MySQL and MariaDB this function asks the server for it, so call it
+/// before the next statement. After a failed COMMIT, and after `connection.transaction(…)` has returned an
+/// error, diesel has already rolled back. Then the error is recognized only if the server's messages are in
+/// English. On PostgreSQL this holds for every lock timeout.
 pub fn retry<C: LoadConnection<Backend: SupportedBackend>>(
     connection: &mut C,
     error: &Error,
@@ -150,8 +142,9 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
     })
 }
 
-/// Returns what the code in an answer says of a retry. There is none if the server has forgotten it, for instance after a rollback.
-/// Any server accepts the last part of the question, so a server that does not answer it is gone.
+/// Classifies the code in an answer for a retry. There is none if the server has forgotten it, for instance
+/// after a rollback. Any server accepts the last part of the question, so a server that does not answer it is
+/// gone.
 pub(crate) fn failure_of_code<DB: SupportedBackend>(
     answer: QueryResult<Answer>,
     cleared: &QueryResult<Answer>,
@@ -166,7 +159,7 @@ pub(crate) fn failure_of_code<DB: SupportedBackend>(
     }
 }
 
-/// Implements [`SupportedBackend`]; how a value is read is the backend's own.
+/// Implements [`SupportedBackend`]. Each backend reads values in its own way.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_backend {
     ($backend:ty, $dialect:ident, $cell:path, $failure:path) => {
@@ -226,11 +219,11 @@ macro_rules! supported_backend {
     };
 }
 
-/// The answer to a batch, of which diesel returns nothing.
+/// The answer to a batch. diesel returns nothing for it.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) const EXECUTED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
-/// The query of a statement, with its values bound.
+/// Builds the query of a statement and binds its values.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! query {
     ($backend:ty, $statement:ident) => {{

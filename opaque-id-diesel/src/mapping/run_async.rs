@@ -1,4 +1,4 @@
-//! How diesel-async runs the statements of a map or a sequence.
+//! Runs the statements of maps and sequences with diesel-async.
 
 use std::pin::Pin;
 
@@ -27,7 +27,7 @@ pub trait AsyncRun: SupportedBackend {
     ) -> impl Future<Output = QueryResult<Answer>> + Send;
 }
 
-/// Runs a call. The future is boxed, so that callers' futures are `Send` for every lifetime.
+/// Runs a call. The future is boxed, so callers' futures are `Send` for every lifetime.
 pub fn run_async<'r, C, T, E>(
     connection: &'r mut C,
     mut call: Call<'r, T, E>,
@@ -49,7 +49,6 @@ where
     })
 }
 
-/// The connection of a call.
 struct On<'c, C>(&'c mut C);
 
 impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, C> {
@@ -60,7 +59,7 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, 
             Ok(answer) => Ok(answer),
             Err(error) => {
                 let failure = failure(self.0, &error).await;
-                // A pool that tests no connection would lend it again and again.
+                // A pool that tests no connections would lend it again and again.
                 if failure == Failure::Disconnected {
                     self.set_broken();
                 }
@@ -69,7 +68,8 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, 
         }
     }
 
-    /// Breaks the connection if its driver does not recover it: MySQL's may have read half of the answer.
+    /// Breaks the connection if its driver does not recover it. MySQL's driver may have read half of the
+    /// answer.
     fn discard(&mut self) {
         if C::Backend::DIALECT == Dialect::MySql {
             self.set_broken();
@@ -85,8 +85,8 @@ impl<C: AsyncConnection> On<'_, C> {
     }
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again: see
-/// [`retry`](crate::retry).
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
+/// again. See [`retry`](crate::retry).
 pub async fn retry_async<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
     connection: &mut C,
     error: &Error,

@@ -1,4 +1,4 @@
-//! `Sequence` and `AsyncSequence`, whose calls refuse a connection in a transaction.
+//! `Sequence` and `AsyncSequence`. Their calls refuse a connection in a transaction.
 
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
@@ -10,12 +10,13 @@ use super::run::{SupportedBackend, run};
 use super::run_async::{AsyncSupportedBackend, run_async};
 
 sequence! {
-    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
-    /// trip per thousand keys. No number is allocated twice, in any process. If a process ends, the numbers that it
-    /// has not used are gaps.
+    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one
+    /// round trip per thousand keys. No number is allocated twice, in any process. If a process ends, its
+    /// unused numbers are gaps.
     ///
-    /// Its calls require a connection that is not in a transaction, as a rollback would allow the transaction's
-    /// numbers to be allocated again. `AsyncSequence` (feature `async`) is the same for diesel-async.
+    /// Its calls require a connection outside of a transaction, because a rollback would allow the
+    /// transaction's numbers to be allocated again. `AsyncSequence` (feature `async`) is the same for
+    /// diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -43,28 +44,8 @@ sequence! {
 
 #[cfg(feature = "async")]
 sequence! {
-    /// A [`Sequence`](crate::Sequence) for connections of diesel-async.
-    ///
-    /// ```
-    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
-    /// use diesel::SqliteConnection;
-    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
-    /// use opaque_id_diesel::{AsyncSequence, Dialect, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
-    /// struct Order;
-    ///
-    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
-    /// connection.batch_execute(&AsyncSequence::<Order>::create_sql(Dialect::Sqlite)).await?; // a migration
-    ///
-    /// let id = AsyncSequence::<Order>::new().next(&mut connection).await?;
-    /// assert_eq!(id.expose_key().sequence(), 1);
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
-    /// ```
+    /// A [`Sequence`](crate::Sequence) for connections of diesel-async. `AsyncUuidMap` has an example of such
+    /// a connection.
     pub struct AsyncSequence;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: SequenceError,
     async: [async] [.await]

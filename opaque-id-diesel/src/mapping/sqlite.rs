@@ -1,4 +1,4 @@
-//! SQLite.
+//! Support for SQLite.
 
 use diesel::deserialize;
 use diesel::result::DatabaseErrorInformation;
@@ -10,7 +10,7 @@ use super::run::{UnknownFailure, supported_backend};
 
 supported_backend!(Sqlite, Sqlite, cell, failure);
 
-/// SQLite's messages are in English only.
+/// Classifies an error by its message, because SQLite's messages are only in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     UnknownFailure::Known(match error.message() {
         "database is locked" | "database table is locked" => Failure::Conflict,

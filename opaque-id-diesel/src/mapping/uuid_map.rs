@@ -10,10 +10,10 @@ use super::run::{SupportedBackend, run};
 use super::run_async::{AsyncSupportedBackend, run_async};
 
 uuid_map! {
-    /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
+    /// The mapping table of a resource. It converts between UUIDs outside and integers inside.
     ///
-    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it, and is
-    /// rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it
+    /// and is rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -40,10 +40,10 @@ uuid_map! {
     /// ```
     pub struct UuidMap;
 
-    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    /// Two columns of a table of rows: their integers and their public UUIDs.
     ///
-    /// It searches as a [`UuidMap`](crate::UuidMap) does; the application inserts the rows, with a UUID from `External::random` or
-    /// a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
+    /// It searches like a [`UuidMap`](crate::UuidMap). The application inserts the rows, with a UUID from
+    /// `External::random` or a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
     /// `AsyncUuidColumn` (feature `async`) is the same for diesel-async.
     ///
     /// ```

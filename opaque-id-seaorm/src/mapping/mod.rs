@@ -1,4 +1,4 @@
-//! Mapping tables and sequences: [the guide](guide), and the hash that a hashed index contains.
+//! Mapping tables and sequences: [the guide](guide), and the hash of a hashed index.
 
 #[cfg(feature = "mysql")]
 mod mysql;

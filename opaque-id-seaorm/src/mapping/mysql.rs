@@ -1,7 +1,8 @@
-//! MySQL and MariaDB.
+//! Support for MySQL and MariaDB.
 //!
-//! Statements of maps and sequences go past SeaORM to sqlx, as text, and the connection of a dropped call does not return to the
-//! pool. The sqlx adapter's `mysql.rs` says why. In a transaction SeaORM's own way is the only one: it prepares them.
+//! Statements of maps and sequences bypass SeaORM. sqlx sends them as text, and the connection of a dropped
+//! call does not return to the pool. The sqlx adapter's `mysql.rs` gives the reason. In a transaction
+//! SeaORM's own way is the only one, and it prepares them.
 
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::dialect::{Dialect, Failure};
@@ -14,20 +15,18 @@ use sea_orm::sqlx::{Executor, MySql, MySqlPool, Row};
 
 use crate::compat::mapping::{query_error, raw_sql};
 
-/// Returns what an error of this database says of a retry. Its SQLSTATE is less precise than its number.
+/// Classifies an error for a retry. The number is more precise than the SQLSTATE.
 pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
     Some(Dialect::MySql.failure(&error.number().to_string()))
 }
 
-/// Takes a connection of the driver's own pool.
 pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, DbErr> {
     pool.acquire().await.map_err(query_error)
 }
 
-/// Runs a statement as text. If a call is dropped while sqlx prepares a statement, or between the header of a packet
-/// and its content, the connection is out of step with the server: it may wait forever, or take an answer for another
-/// statement's. So the connection of a dropped call does not return to the pool.
+/// Runs a statement as text. The connection of a dropped call does not return to the pool, because it may be
+/// out of step with the server.
 pub(crate) async fn run(
     connection: &mut PoolConnection<MySql>,
     statement: &Statement,

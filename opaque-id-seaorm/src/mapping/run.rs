@@ -1,4 +1,4 @@
-//! How SeaORM runs the statements of a map or a sequence.
+//! Runs the statements of maps and sequences with SeaORM.
 
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
@@ -12,10 +12,10 @@ use sea_orm::{RuntimeErr, SqlxError};
 
 use crate::compat::mapping as compat;
 
-/// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a `DatabaseConnection` or a
+/// A connection for the calls of a [`UuidMap`](crate::UuidMap): a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
 pub trait SupportedConnection: ConnectionTrait {
-    /// Whether it is a transaction: rows that are read in it may be rolled back.
+    /// Whether it is a transaction. Rows that are read in it may be rolled back.
     const IN_TRANSACTION: bool;
 
     /// Returns the pool of MySQL's driver, unless it is a transaction.
@@ -39,7 +39,6 @@ impl SupportedConnection for DatabaseTransaction {
     const IN_TRANSACTION: bool = true;
 }
 
-/// Returns the SQL dialect of a backend.
 pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
     match backend {
         DbBackend::Postgres => Ok(Dialect::Postgres),
@@ -66,10 +65,10 @@ pub async fn run<O: SupportedConnection, T, E: Send>(
     drive_async(&mut Connection::acquire(on).await?, state, call).await
 }
 
-/// The connection of a call, where all its statements run.
+/// The connection on which all statements of a call run.
 struct Connection<'o, O> {
     on: &'o O,
-    /// Of the pool of MySQL's driver, if it is one.
+    /// The connection of the MySQL driver's pool, if there is one.
     #[cfg(feature = "mysql")]
     pooled: Option<PoolConnection<MySql>>,
 }
@@ -114,12 +113,12 @@ impl<O: SupportedConnection> AsyncRunner for Connection<'_, O> {
 
 async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Result<Answer, DbErr> {
     let is_mysql = on.get_database_backend() == DbBackend::MySql;
-    // On MySQL a statement is not prepared if SeaORM allows it: see `mysql::run`.
+    // On MySQL a statement is not prepared if SeaORM allows it. `mysql::run` gives the reason.
     if statement.is_batch || (is_mysql && statement.columns.is_empty()) {
         let result = on.execute_unprepared(&statement.inlined()).await?;
         return Ok(Answer::Changed {
             rows: result.rows_affected(),
-            // On others it panics.
+            // On other databases it panics.
             insert_id: is_mysql.then(|| result.last_insert_id()),
         });
     }
@@ -140,17 +139,10 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
     answer_of_rows!(statement, rows, try_get_by)
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
+/// again.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are.
-///
-/// ```
-/// use opaque_id_seaorm::retry;
-/// use sea_orm::DbErr;
-///
-/// let error = DbErr::RecordNotFound("42".to_owned());
-/// assert_eq!(retry(&error), None);
-/// ```
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there.
 #[must_use]
 pub fn retry(error: &DbErr) -> Option<Retry> {
     failure(error).retry()

@@ -1,10 +1,9 @@
-//! SQLite returns an extended result code.
+//! Support for SQLite. Its errors have an extended result code.
 
 use opaque_id_sql::dialect::{Dialect, Failure};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::sqlite::SqliteError;
 
-/// Returns what an error of this database says of a retry.
 pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let error = error.try_downcast_ref::<SqliteError>()?;
     Some(Dialect::Sqlite.failure(&DatabaseError::code(error)?))

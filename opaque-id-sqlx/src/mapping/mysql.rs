@@ -1,8 +1,9 @@
-//! MySQL and MariaDB return a number.
+//! Support for MySQL and MariaDB. Their errors have a number.
 //!
-//! sqlx notes that it waits for an answer before it prepares a statement. A call that is dropped while it is prepared, or between
-//! the header of a packet and its content, leaves the connection out of step: it hangs, or takes one statement's answer for
-//! another's. So statements of maps and sequences are sent as text, and the connection of a dropped call does not return to the pool.
+//! sqlx records that it waits for an answer before it prepares a statement. If a call is dropped during that,
+//! or between the header of a packet and its content, the connection is out of step with the server: it
+//! hangs, or takes one statement's answer for another's. So statements of maps and sequences are sent as
+//! text, and the connection of a dropped call does not return to the pool.
 
 use sqlx::MySql;
 use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
@@ -13,12 +14,11 @@ supported_database!(
     MySql,
     MySql,
     MySqlDatabaseError,
-    // The number, as the SQLSTATE is less precise.
+    // The number is more precise than the SQLSTATE.
     |error| Some(error.number().to_string()),
-    // If a call is dropped while sqlx prepares a statement, the connection is out of step with the server: it may
-    // wait forever, or take an answer for another statement's.
+    // Preparing is avoided because a dropped call would leave the connection out of step.
     const SENDS_TEXT: bool = true;,
-    // The same happens if it is dropped between the header of a packet and its content.
+    // A call that is dropped between the header of a packet and its content has the same effect.
     const RECOVERS: bool = false;,
     fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
         Some(result.last_insert_id())

@@ -1,4 +1,4 @@
-//! PostgreSQL returns an SQLSTATE.
+//! Support for PostgreSQL. Its errors have an SQLSTATE.
 
 use sqlx::Postgres;
 use sqlx::postgres::PgDatabaseError;

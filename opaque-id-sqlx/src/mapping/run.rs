@@ -1,4 +1,4 @@
-//! How sqlx runs the statements of a map or a sequence.
+//! Runs the statements of maps and sequences with sqlx.
 
 use std::ops::DerefMut;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::{Acquire, Connection, Database};
 
-/// A database that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
+/// A database for maps and sequences. The features `postgres`, `mysql` and `sqlite` enable one each.
 ///
 /// Only this crate implements it.
 pub trait SupportedDatabase: Database + Run {}
@@ -24,7 +24,7 @@ pub trait Run: Database {
     /// Whether statements are sent as text, without preparing them.
     const SENDS_TEXT: bool = false;
 
-    /// Whether the driver recovers a connection whose query was dropped, with its answer half read.
+    /// Whether the driver recovers a connection after a dropped query with a partly read answer.
     const RECOVERS: bool = true;
 
     fn run(
@@ -32,7 +32,7 @@ pub trait Run: Database {
         statement: &Statement,
     ) -> impl Future<Output = sqlx::Result<Answer>> + Send;
 
-    /// Returns the code of this database's errors for [`Dialect::failure`].
+    /// Returns the code of a database error for [`Dialect::failure`].
     fn code(error: &dyn DatabaseError) -> Option<String>;
 
     /// Returns MySQL's last insert id.
@@ -41,11 +41,11 @@ pub trait Run: Database {
     }
 }
 
-/// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a pool's, or one of yours.
+/// A connection for the calls of a [`UuidMap`](crate::UuidMap): a pool's or your own.
 ///
 /// Only this crate implements it.
 pub trait SupportedConnection {
-    /// Keeps the connection from returning to its pool.
+    /// Prevents the return of the connection to its pool.
     fn discard(&mut self);
 }
 
@@ -55,13 +55,13 @@ impl<DB: Database> SupportedConnection for PoolConnection<DB> {
     }
 }
 
-/// Its owner decides what becomes of it.
+/// Does nothing, because the owner decides about the connection.
 impl<C: Connection> SupportedConnection for &mut C {
     fn discard(&mut self) {}
 }
 
-/// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
-/// of the connection.
+/// Runs a call. The future is boxed and its type does not contain the source of the connection, so callers'
+/// futures are `Send` for every lifetime.
 pub fn run<'r, 'c: 'r, A, DB, T, E>(
     on: A,
     mut call: Call<'r, T, E>,
@@ -120,9 +120,11 @@ impl<DB: SupportedDatabase> AsyncRunner for On<'_, DB> {
     }
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
+/// again.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. A pool gives the next attempt another connection.
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there. A pool
+/// gives the next attempt another connection.
 ///
 /// ```
 /// use std::time::Duration;
@@ -191,7 +193,7 @@ fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
     }
 }
 
-/// Implements [`SupportedDatabase`]; further items are optional.
+/// Implements [`SupportedDatabase`]. Further items are optional.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_database {
     ($database:ty, $dialect:ident, $error:ty, $code:expr $(, $more:item)*) => {

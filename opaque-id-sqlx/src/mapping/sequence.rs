@@ -4,11 +4,12 @@ use sqlx::Pool;
 use super::run::{SupportedDatabase, run};
 
 sequence! {
-    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
-    /// trip per thousand keys. No number is allocated twice, in any process. If a process ends, the numbers that it
-    /// has not used are gaps.
+    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one
+    /// round trip per thousand keys. No number is allocated twice, in any process. If a process ends, its
+    /// unused numbers are gaps.
     ///
-    /// Its calls accept only a pool, as the rollback of a transaction would allow its numbers to be allocated again.
+    /// Its calls accept only a pool, because the rollback of a transaction would allow its numbers to be
+    /// allocated again.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

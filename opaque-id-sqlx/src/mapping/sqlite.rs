@@ -1,4 +1,4 @@
-//! SQLite returns an extended result code.
+//! Support for SQLite. Its errors have an extended result code.
 
 use sqlx::Sqlite;
 use sqlx::error::DatabaseError;

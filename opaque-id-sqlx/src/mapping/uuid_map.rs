@@ -4,10 +4,10 @@ use sqlx::Acquire;
 use super::run::{SupportedConnection, SupportedDatabase, run};
 
 uuid_map! {
-    /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
+    /// The mapping table of a resource. It converts between UUIDs outside and integers inside.
     ///
-    /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction. In
-    /// the caller's transaction a call is part of it, and is rolled back with it.
+    /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction.
+    /// In the caller's transaction a call is part of it and is rolled back with it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,10 +36,10 @@ uuid_map! {
     /// ```
     pub struct UuidMap;
 
-    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    /// Two columns of a table of rows: their integers and their public UUIDs.
     ///
-    /// It searches as a [`UuidMap`](crate::UuidMap) does; the application inserts the rows, with a UUID from `External::random` or
-    /// a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
+    /// It searches like a [`UuidMap`](crate::UuidMap). The application inserts the rows, with a UUID from
+    /// `External::random` or a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

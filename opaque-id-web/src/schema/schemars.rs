@@ -6,7 +6,6 @@ use schemars1::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::opened::Opened;
 
-/// The schema of `External<T>`.
 impl<T: SealedResource> JsonSchema for Opened<T> {
     fn schema_name() -> Cow<'static, str> {
         External::<T>::schema_name()

@@ -1,4 +1,4 @@
-//! What settings fit rows: ratios and speeds of a sample, for each size of packs, level and dictionary.
+//! Measures the ratios and speeds of a sample for each size of packs, level and dictionary.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,84 +13,75 @@ pub(super) const PACK_BYTES: [usize; 5] = [1_900, 3_990, 8_064, 15_960, 31_920];
 /// The part of its size that a pack has on average, because a merge splits a pack that is full. 50,000 rows of three kinds had 0.86.
 const FILLING: f64 = 0.86;
 
-/// Levels of zstd.
 pub(super) const LEVELS: [i32; 4] = [1, 3, 9, 19];
 
-/// Sizes of dictionaries; 0 is none.
+/// The sizes of dictionaries. 0 is none.
 pub(super) const DICTIONARY_BYTES: [usize; 5] = [0, 16 << 10, 32 << 10, 64 << 10, 112 << 10];
 
-/// The fewest rows of a sample.
+/// The least number of rows in a sample.
 pub(super) const MIN_ROWS: usize = 50;
 
-/// Packs pay if they store at most this part of the bytes of rows one by one: they are rewritten whole for each merge.
+/// The share of the bytes of rows one by one up to which packs pay. They must save this much because each
+/// merge rewrites them whole.
 const PAYS: f64 = 0.8;
 
-/// The default of a table.
+/// The default padding of a table.
 const PADDING: Padding = Padding::Steps(64);
 
-/// Training uses this many times the size of the dictionary, as zstd advises, and at least a tenth of that.
+/// The bytes of training per byte of the dictionary, as zstd advises. A tenth of it is the minimum.
 const TRAINING: usize = 100;
 
-/// The bytes of values that a measurement reads, and at how many places of the sample.
+/// The bytes of values that a measurement reads, and the number of places in the sample.
 const MEASURED: usize = 2 << 20;
 const PLACES: usize = 4;
 
-/// How rows are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Each row alone: the baseline.
+    /// Each row alone, as the baseline.
     Rows,
-    /// Packs of up to this number of bytes.
+    /// Packs of at most this number of bytes.
     Packs(usize),
 }
 
-/// One layout, level and dictionary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measurement {
-    /// How the rows were stored.
     pub(super) layout: Layout,
-    /// The level of zstd.
     pub(super) level: i32,
-    /// The size of the dictionary in bytes; 0 is none.
+    /// The size of the dictionary in bytes. 0 is none.
     pub(super) dictionary: usize,
-    /// The number of bodies that were measured.
+    /// The number of measured bodies.
     pub(super) bodies: usize,
-    /// The number of rows in them.
     pub(super) rows: usize,
-    /// The bytes of their values.
+    /// The bytes of the rows' values.
     pub(super) value_bytes: usize,
-    /// The bytes of the bodies, with keys, padding and what encryption adds.
+    /// The bytes of the bodies with keys, padding and the overhead of encryption.
     pub(super) body_bytes: usize,
-    /// The bytes of PostgreSQL's pages that the bodies take, with their ids, TOAST and indexes.
+    /// The bytes of the bodies in PostgreSQL's pages, with their ids, TOAST and indexes.
     pub(super) stored_bytes: usize,
-    /// The time to encode them, without encryption.
+    /// The time to encode the bodies, without encryption.
     pub(super) encode: Duration,
-    /// The time to decode them, without decryption.
+    /// The time to decode the bodies, without decryption.
     pub(super) decode: Duration,
 }
 
 impl Measurement {
-    /// Returns the bytes of values per byte of bodies.
     pub(super) fn ratio(&self) -> f64 {
         self.value_bytes as f64 / self.body_bytes as f64
     }
 
-    /// Returns the mean number of rows in a body.
     pub(super) fn rows_per_body(&self) -> f64 {
         self.rows as f64 / self.bodies as f64
     }
 
-    /// Returns the bytes of values that are encoded per second.
     pub(super) fn encode_speed(&self) -> f64 {
         self.value_bytes as f64 / self.encode.as_secs_f64()
     }
 
-    /// Returns the bytes of values that are decoded per second.
     pub(super) fn decode_speed(&self) -> f64 {
         self.value_bytes as f64 / self.decode.as_secs_f64()
     }
 
-    /// Returns the mean time to decode one body, which each read of a row does, in microseconds.
+    /// Returns the mean time in microseconds to decode one body. Each read of a row decodes one.
     pub(super) fn decode_micros(&self) -> f64 {
         self.decode.as_secs_f64() * 1e6 / self.bodies as f64
     }
@@ -120,7 +111,6 @@ impl Measurement {
         self.decode += decode;
     }
 
-    /// Returns the bytes of values per byte that PostgreSQL stores.
     fn stored_ratio(&self) -> f64 {
         let filling = if self.layout == Layout::Rows { 1.0 } else { FILLING };
         filling * self.value_bytes as f64 / self.stored_bytes as f64
@@ -146,23 +136,20 @@ fn stored_bytes(layout: Layout, body: usize) -> usize {
     }
 }
 
-/// The result of [`tune`].
 #[derive(Clone, Debug)]
 pub(super) struct Report {
-    /// The number of rows that dictionaries were trained on, the first of the sample. Measured are others.
+    /// The number of rows that trained the dictionaries, the first of the sample. The other rows are
+    /// measured.
     pub(super) training_rows: usize,
-    /// Sizes of dictionaries that the sample was too small to train.
+    /// The sizes of dictionaries that the sample was too small for.
     pub(super) untrained: Vec<usize>,
-    /// Each layout, level and dictionary.
     pub(super) measurements: Vec<Measurement>,
-    /// The recommendation for these rows.
     pub(super) recommendation: Recommendation,
 }
 
-/// The recommendation for the rows of a sample. Its `Display` says why, with a line for each reason.
+/// The recommendation for a sample. Its `Display` gives a line for each reason.
 #[derive(Clone, Debug)]
 pub(super) struct Recommendation {
-    /// The packs that fit best.
     pub(super) packs: Measurement,
     /// Whether packs store at most 80 % of the bytes of rows one by one.
     pub(super) packs_pay: bool,
@@ -172,21 +159,21 @@ pub(super) struct Recommendation {
     without_dictionary: Measurement,
     /// The same packs with the largest dictionary.
     largest_dictionary: Measurement,
-    /// The largest packs.
     largest: Measurement,
     /// The same packs at level 19.
     slowest: Measurement,
 }
 
-/// Measures a sample of rows, keys and values in the order of the keys, for each of [`PACK_BYTES`], [`LEVELS`] and
-/// [`DICTIONARY_BYTES`], and calls `progress` with the number of steps that are done and of all. The first fifth of the rows trains the
-/// dictionaries, and the rest is measured.
+/// Measures a sample of rows in the order of the keys, for each of [`PACK_BYTES`], [`LEVELS`] and
+/// [`DICTIONARY_BYTES`]. Calls `progress` with the number of finished steps and of all steps. The first fifth
+/// of the rows trains the dictionaries, and the rest is measured.
 ///
-/// Neighbors in the sample should be neighbors in the table, and a thousand packs are better than ten: some 20 MB are a good
-/// sample, and take about a minute.
+/// Neighbors in the sample should be neighbors in the table. A sample of some 20 MB is good and takes about a
+/// minute, because a thousand packs are better than ten.
 ///
 /// # Errors
-/// A message if there are too few rows with values, keys do not ascend, or a value is longer than [`MAX_LEN`](opaque_id_packs::format::MAX_LEN).
+/// A message if there are too few rows with values, keys do not ascend, or a value is longer than
+/// [`MAX_LEN`](opaque_id_packs::format::MAX_LEN).
 pub(super) fn tune(
     rows: &[(u128, Vec<u8>)],
     mut progress: impl FnMut(u64, u64),
@@ -220,7 +207,7 @@ pub(super) fn tune(
             }
         }
     }
-    // Of dictionaries that could not be trained, nothing was measured.
+    // Dictionaries that could not be trained have no measurements.
     progress(steps, steps);
     Ok(Report {
         training_rows: training.len(),
@@ -243,7 +230,8 @@ fn train(rows: &[(u128, Vec<u8>)], size: usize) -> Option<Dictionary> {
     Some(Dictionary::new(1, trained?.ok()?))
 }
 
-/// Returns parts of the rows to measure from the beginning of each, [`MEASURED`] bytes together.
+/// Returns the rows from each place of the sample on, of which the first [`MEASURED`] bytes in total are
+/// measured.
 fn places(rows: &[(u128, Vec<u8>)]) -> Vec<&[(u128, Vec<u8>)]> {
     match value_bytes(rows) <= MEASURED {
         true => vec![rows],
@@ -251,7 +239,7 @@ fn places(rows: &[(u128, Vec<u8>)]) -> Vec<&[(u128, Vec<u8>)]> {
     }
 }
 
-/// Returns the first rows whose values have this number of bytes together; at least one.
+/// Returns the first rows with this number of bytes of values, but at least one.
 fn up_to(rows: &[(u128, Vec<u8>)], bytes: usize) -> &[(u128, Vec<u8>)] {
     let mut sum = 0;
     let fitting = rows.iter().take_while(|(_, value)| {
@@ -302,7 +290,7 @@ fn measure(
                     let len = value_bytes(&rest[..pack.rows.len()]);
                     measured += len;
                     rest = &rest[pack.rows.len()..];
-                    // The last one is not full.
+                    // The last pack is not full.
                     if !rest.is_empty() || measurement.bodies == 0 {
                         measurement.add(pack.rows.len(), len, &plaintext, encode, decode);
                     }
@@ -313,7 +301,8 @@ fn measure(
     Ok(measurement)
 }
 
-/// Makes a pack of the first rows: as many as fit if values and bodies are as in the pack before, or fewer.
+/// Makes a pack of the first rows: as many as fit if values and bodies are like the previous pack's, or
+/// fewer.
 fn pack(
     rows: &[(u128, Vec<u8>)],
     bytes: usize,
@@ -354,7 +343,7 @@ impl Recommendation {
             let layout = Layout::Packs(bytes);
             all.iter().filter(move |found| found.layout == layout && found.level == level)
         };
-        // Where a dictionary helps most: in the smallest packs.
+        // The smallest packs benefit most from a dictionary.
         let dictionary = near_best(packs_of(PACK_BYTES[0], 9), 0.97).dictionary;
         let with_dictionary = || all.iter().filter(|found| found.dictionary == dictionary);
         let packs = || with_dictionary().filter(|found| found.layout != Layout::Rows);
@@ -381,7 +370,7 @@ impl Recommendation {
 const MEASURED_ALL: &str =
     "each size and level is measured, without a dictionary and with each that was trained";
 
-/// Returns the first measurement whose ratio is at least this part of the best one's.
+/// Returns the first measurement with at least this part of the best ratio.
 fn near_best<'a>(found: impl Iterator<Item = &'a Measurement> + Clone, part: f64) -> Measurement {
     let best = found.clone().map(Measurement::ratio).fold(0.0, f64::max);
     let mut found = found.filter(|found| found.ratio() >= part * best);

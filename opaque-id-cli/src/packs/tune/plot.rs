@@ -10,10 +10,10 @@ use super::{Column, find, ratios};
 
 const SIZE: (u32, u32) = (1_100, 460);
 
-/// Legible on white and on black, as the background is transparent.
+/// The color of lines and text. It is legible on white and on black, because the background is transparent.
 const INK: RGBColor = RGBColor(0x80, 0x80, 0x80);
 
-/// From the least to the most; they differ in lightness as well as in hue.
+/// The colors from the least to the most. They differ in lightness as well as in hue.
 const COLORS: [RGBColor; 5] = [
     RGBColor(0x99, 0x99, 0x99),
     RGBColor(0xd9, 0x8e, 0x04),
@@ -37,7 +37,7 @@ pub(super) fn draw(report: &Report) -> Result<String, Box<dyn Error>> {
     Ok(svg)
 }
 
-/// Draws a line for each level and dictionary, and a circle around what is recommended.
+/// Draws a line for each level and dictionary, and a circle around the recommendation.
 fn chart(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     report: &Report,

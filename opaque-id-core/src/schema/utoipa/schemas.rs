@@ -1,4 +1,4 @@
-//! OpenAPI by utoipa, of each version that has a feature.
+//! OpenAPI schemas for each version of utoipa that has a feature.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! OpenAPI by utoipa, of each version that has a feature: `Opened` as `External<T>`, the parameters of pages, and refusals as responses.
+//! OpenAPI schemas for each version of utoipa that has a feature: `Opened` as `External<T>`, the parameters
+//! of pages, and refusals as responses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,6 @@ use crate::page::{ENDING_BEFORE, InvalidPage, LIMIT, PageQuery, STARTING_AFTER};
 use crate::problem::PROBLEM_JSON;
 use crate::refusal::{NotFound, Refusal};
 
-/// The schema of `External<T>`.
 impl<T: SealedResource> PartialSchema for Opened<T> {
     fn schema() -> RefOr<Schema> {
         External::<T>::schema()
@@ -29,7 +29,7 @@ impl<T: SealedResource> ToSchema for Opened<T> {
     }
 }
 
-/// The parameters `limit`, `starting_after` and `ending_before`, with the bounds of the limit.
+/// Describes `limit`, `starting_after` and `ending_before`, with the bounds of the limit.
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T, DEFAULT, MAX> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let parameter = |name, description, schema: RefOr<Schema>| {
@@ -63,7 +63,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T
     }
 }
 
-/// A problem of RFC 9457, with `more` members.
+/// Returns a problem of RFC 9457 with `more` members.
 fn problem<const N: usize>(
     status: StatusCode,
     description: &str,
@@ -89,7 +89,7 @@ fn responses(status: StatusCode, response: Response) -> BTreeMap<String, RefOr<R
     BTreeMap::from([(status.as_str().to_owned(), response.into())])
 }
 
-/// 404, for refused ids and cursors in a URL and for rows that do not exist.
+/// Describes 404, for refused ids and cursors in a URL and for rows that do not exist.
 impl IntoResponses for NotFound {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::NOT_FOUND;
@@ -97,7 +97,7 @@ impl IntoResponses for NotFound {
     }
 }
 
-/// 422, for refused ids in a body. For ids in a URL, add [`NotFound`].
+/// Describes 422, for refused ids in a body. For ids in a URL, add [`NotFound`].
 impl IntoResponses for Refusal {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -115,7 +115,7 @@ impl IntoResponses for Refusal {
     }
 }
 
-/// 400, for a limit out of its bounds, two cursors, or a repeated parameter.
+/// Describes 400, for a limit out of bounds, two cursors, or a repeated parameter.
 impl IntoResponses for InvalidPage {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::BAD_REQUEST;

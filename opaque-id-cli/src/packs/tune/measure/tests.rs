@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Numbers that look random and are the same in each run.
+/// Returns numbers that look random and are the same in each run.
 fn noise(seed: u64) -> impl Iterator<Item = u64> {
     let next = |number: &u64| {
         let mut number = *number;
@@ -63,7 +63,7 @@ fn packs_pay_for_events_and_not_for_noise() {
     assert_eq!((column.layout, column.rows_per_body()), (Layout::Rows, 1.0));
 }
 
-/// Rows of phrases that they share, and of noise: packs are compared with rows that have a dictionary, too.
+/// The rows have common phrases and noise. Packs are also compared with rows that have a dictionary.
 #[test]
 fn packs_do_not_pay_where_a_dictionary_is_enough() {
     let row = |i| {
@@ -76,7 +76,7 @@ fn packs_do_not_pay_where_a_dictionary_is_enough() {
     assert!(!report.recommendation.packs_pay);
 }
 
-/// The rows that are measured repeat each other, and none of those that train.
+/// The measured rows repeat each other, but not the training rows.
 #[test]
 fn dictionaries_are_measured_on_rows_that_did_not_train_them() {
     let training = (0..500).map(|i| noise_bytes(i, 400));
@@ -102,7 +102,7 @@ fn a_sample_without_rows_is_an_error() {
 #[test]
 fn a_pack_is_as_large_as_it_may_be_and_a_larger_value_is_alone() {
     let codec = Codec::new(3, None).expect("no dictionary");
-    // Compressible rows among others, so that the pack before says little.
+    // Compressible rows are between others, so the previous pack predicts little.
     let value = |i: u32| match i {
         i if i % 90 == 17 => {
             (0..9_000_u32).flat_map(|j| (i + j).wrapping_mul(0x9e37_79b9).to_be_bytes()).collect()
