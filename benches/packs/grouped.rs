@@ -26,8 +26,8 @@ impl Encoding<(u64, Vec<u8>)> for Numbered {
         Ok(bytes.clone())
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<(u64, Vec<u8>), String> {
-        Ok((0, bytes))
+    fn decode(bytes: &[u8]) -> std::result::Result<(u64, Vec<u8>), String> {
+        Ok((0, bytes.to_vec()))
     }
 
     fn group((group, _): &(u64, Vec<u8>)) -> Option<Group> {

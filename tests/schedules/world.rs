@@ -29,7 +29,7 @@ impl Encoding<Vec<u8>> for InThree {
         Raw::encode(value)
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    fn decode(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
         Raw::decode(bytes)
     }
 

@@ -824,8 +824,8 @@ impl Encoding<Vec<u8>> for AnyBytes {
         Ok(value.clone())
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-        Ok(bytes)
+    fn decode(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        Ok(bytes.to_vec())
     }
 }
 

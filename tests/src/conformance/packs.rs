@@ -252,7 +252,7 @@ impl Encoding<String> for Initials {
         Json::encode(value)
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<String, String> {
+    fn decode(bytes: &[u8]) -> std::result::Result<String, String> {
         Json::decode(bytes)
     }
 
