@@ -5,7 +5,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -159,8 +158,12 @@ impl<T: MappedResource> Mapping<T> {
                 let call = Connected::begin(session, &self.table).await?;
                 mappings.extend(self.cache(call.find_uuids(&unknown).await));
             }
-            let found: HashMap<i64, Uuid> = mappings.into_iter().collect();
-            Ok(ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect())
+            mappings.sort_unstable_by_key(|(id, _)| *id);
+            let uuid = |id: &T::Internal| {
+                let found = mappings.binary_search_by_key(id.as_repr(), |(id, _)| *id);
+                found.ok().map(|i| External::from(mappings[i].1))
+            };
+            Ok(ids.iter().map(uuid).collect())
         })
     }
 
@@ -219,11 +222,15 @@ impl<T: MappedResource> Mapping<T> {
 
 /// Returns the internal id of each external id that has one.
 fn internal_ids<T: MappedResource>(
-    mappings: Vec<Mapped>,
+    mut mappings: Vec<Mapped>,
     ids: &[External<T>],
 ) -> Vec<Option<T::Internal>> {
-    let found: HashMap<Uuid, i64> = mappings.into_iter().map(|(id, uuid)| (uuid, id)).collect();
-    ids.iter().map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>)).collect()
+    mappings.sort_unstable_by_key(|(_, uuid)| *uuid);
+    let id = |external: &External<T>| {
+        let found = mappings.binary_search_by_key(&external.to_uuid(), |(_, uuid)| *uuid);
+        found.ok().map(|i| internal_id::<T>(mappings[i].0))
+    };
+    ids.iter().map(id).collect()
 }
 
 /// Splits the ids into the mappings that a cache has and the ids that it does not have.
