@@ -346,15 +346,17 @@ impl Table {
         plain.iter().copied().chain(hashed)
     }
 
-    /// Inserts a row for each UUID that has none. For a hashed index in a transaction a [`lock`](Self::lock) precedes it. On PostgreSQL it
-    /// also returns the rows that it [finds](FOUND). A unique index there passes over a UUID that another transaction has inserted since the
-    /// statement began, and the statement returns no row for it.
+    /// Inserts a row for each UUID that has none. For a hashed index in a transaction a [`lock`](Self::lock) precedes it. For a unique
+    /// index on PostgreSQL it also returns the rows that it [finds](FOUND), and passes over a UUID that another transaction has inserted since
+    /// the statement began: it returns no row for that.
     pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let sql = || self.insert_missing_sql(dialect, &self.asked(dialect, uuids), "");
-        let columns = match dialect {
-            Dialect::MySql => return Statement::new(sql(), Vec::new(), &[]),
-            Dialect::Postgres => FOUND_OR_NEW,
-            Dialect::Sqlite => MAPPING,
+        // The offset keeps PostgreSQL from a join, for which it would read the whole table until it has statistics.
+        let end = if dialect == Dialect::Postgres { " OFFSET 0" } else { "" };
+        let sql = || self.insert_missing_sql(dialect, &self.asked(dialect, uuids), end);
+        let columns = match (dialect, self.index) {
+            (Dialect::MySql, _) => return Statement::new(sql(), Vec::new(), &[]),
+            (Dialect::Postgres, Index::Unique) => FOUND_OR_NEW,
+            _ => MAPPING,
         };
         self.on_list(dialect, "insert missing", uuids, sql, columns)
     }
@@ -388,32 +390,24 @@ impl Table {
         Statement::batch(sql)
     }
 
-    fn insert_missing_sql(&self, dialect: Dialect, asked: &str, locking: &str) -> String {
+    fn insert_missing_sql(&self, dialect: Dialect, asked: &str, end: &str) -> String {
         let (name, insert) = (self.name, self.insert_into());
         let values = self.values("asked.hash", "asked.uuid");
+        let (index, on) = (self.index_hint(dialect), self.is_asked(dialect));
         let (returning, _) = returning(dialect);
-        match dialect {
-            Dialect::Postgres => {
-                let found = self.lateral();
-                let unique = ddl::unique_columns(self.resource.is_some());
-                let conflict = match self.index {
-                    Index::Unique => format!(" ON CONFLICT ({unique}) DO NOTHING"),
-                    Index::Hashed => String::new(),
-                };
-                format!(
-                    "WITH asked AS (SELECT asked.*, m.id FROM {asked} LEFT JOIN {found} ON true), \
-                     new AS ({insert} SELECT {values} FROM asked WHERE asked.id IS NULL{conflict}{returning}) \
-                     SELECT id, uuid, CAST(0 AS int8) FROM asked WHERE id IS NOT NULL \
-                     UNION ALL SELECT id, uuid, CAST(1 AS int8) FROM new"
-                )
-            }
-            Dialect::MySql | Dialect::Sqlite => {
-                let (index, on) = (self.index_hint(dialect), self.is_asked(dialect));
-                format!(
-                    "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{locking}){returning}"
-                )
-            }
+        if (dialect, self.index) == (Dialect::Postgres, Index::Unique) {
+            let unique = ddl::unique_columns(self.resource.is_some());
+            return format!(
+                "WITH asked AS (SELECT asked.*, (SELECT m.id FROM {name} AS m WHERE {on}) AS id FROM {asked}), \
+                 new AS ({insert} SELECT {values} FROM asked WHERE asked.id IS NULL \
+                 ON CONFLICT ({unique}) DO NOTHING{returning}) \
+                 SELECT id, uuid, CAST(0 AS int8) FROM asked WHERE id IS NOT NULL \
+                 UNION ALL SELECT id, uuid, CAST(1 AS int8) FROM new"
+            );
         }
+        format!(
+            "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{end}){returning}"
+        )
     }
 
     /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL
@@ -435,27 +429,27 @@ impl Table {
             let slots = vec![list(dialect, uuids.slots())];
             return Statement::new(self.text(dialect, "lock", false, sql), slots, LOCKED);
         }
-        if uuids.len() > MAX_HASH_LOCKS {
-            let sql = || {
-                let lock = lock_key(self.name);
-                format!(
-                    "SELECT CAST(1 AS int8) FROM (SELECT pg_advisory_xact_lock({lock})) AS locked WHERE {USABLE}"
-                )
-            };
-            let sql = self.text(dialect, "lock map", false, sql);
-            return Statement::new(sql, Vec::new(), LOCKED);
-        }
+        let (text, values) = match uuids.hashed() {
+            hashed if hashed.len() > MAX_HASH_LOCKS => ("lock map", Vec::new()),
+            [(hash, _)] => ("lock one", vec![Value::Integer((*hash).into())]),
+            _ => ("lock", self.asked_values(dialect, uuids)),
+        };
         let sql = || {
             let (lock, asked) = (lock_key(self.name), self.asked(dialect, uuids));
-            let class = lock >> 32;
-            format!(
-                "SELECT CAST(1 AS int8) FROM (SELECT pg_advisory_xact_lock_shared({lock})) AS map, \
-                 (SELECT pg_advisory_xact_lock({class}, hashes.hash) FROM \
-                 (SELECT DISTINCT asked.hash FROM {asked} ORDER BY asked.hash) AS hashes) AS locked \
-                 WHERE {USABLE}"
-            )
+            let (class, shared) = (lock >> 32, format!("pg_advisory_xact_lock_shared({lock})"));
+            let locked = match text {
+                "lock map" => format!("(SELECT pg_advisory_xact_lock({lock})) AS map"),
+                "lock one" => format!(
+                    "(SELECT {shared}, pg_advisory_xact_lock({class}, CAST($1 AS int4))) AS locked"
+                ),
+                _ => format!(
+                    "(SELECT {shared}) AS map, (SELECT pg_advisory_xact_lock({class}, hashes.hash) FROM \
+                     (SELECT DISTINCT asked.hash FROM {asked} ORDER BY asked.hash) AS hashes) AS locked"
+                ),
+            };
+            format!("SELECT CAST(1 AS int8) FROM {locked} WHERE {USABLE}")
         };
-        self.on_list(dialect, "lock", uuids, sql, LOCKED)
+        Statement::new(self.text(dialect, text, false, sql), values, LOCKED)
     }
 
     /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
