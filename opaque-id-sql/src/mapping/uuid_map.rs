@@ -103,7 +103,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = self.recall(ids);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.find(unknown).await));
+                mappings = self.cache(call.find(unknown).await, mappings);
             }
             Ok(internal_ids::<T>(mappings, ids))
         })
@@ -118,7 +118,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = self.recall(ids);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.get_or_insert(unknown).await?));
+                mappings = self.cache(call.get_or_insert(unknown).await?, mappings);
             }
             let ids = internal_ids::<T>(mappings, ids).into_iter();
             ids.map(|id| id.ok_or(MappingError::Deleted)).collect()
@@ -137,7 +137,7 @@ impl<T: MappedResource> Mapping<T> {
                 return Ok(Vec::new());
             }
             let call = Connected::begin(session, &self.table).await?;
-            let issued = self.cache(call.issue(uuids).await?);
+            let issued = self.cache(call.issue(uuids).await?, Vec::new());
             if issued.len() < count {
                 return Err(MappingError::Deleted);
             }
@@ -156,7 +156,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = recall(ids.iter().map(|id| *id.as_repr()), cached);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.find_uuids(&unknown).await));
+                mappings = self.cache(call.find_uuids(&unknown).await, mappings);
             }
             mappings.sort_unstable_by_key(|(id, _)| *id);
             let uuid = |id: &T::Internal| {
@@ -210,12 +210,13 @@ impl<T: MappedResource> Mapping<T> {
         recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    /// Adds the mappings to the cache that are known to be committed, and returns all.
-    fn cache(&self, found: Found) -> Vec<Mapped> {
-        let Found { mappings, began, is_inserted, is_in_transaction } = found;
+    /// Adds the mappings to the cache that are known to be committed, and returns all, with those that were known before.
+    fn cache(&self, found: Found, known: Vec<Mapped>) -> Vec<Mapped> {
+        let Found { mut mappings, began, is_inserted, is_in_transaction } = found;
         if let Some(cache) = self.cache.as_ref().filter(|_| !is_in_transaction) {
             cache.insert_all(&mappings, is_inserted, began, Instant::now());
         }
+        mappings.extend(known);
         mappings
     }
 }
