@@ -82,8 +82,7 @@ pub enum IdError {
     /// Two old forms read the text as different keys, or it is also a new id of one of the keyring's secrets.
     /// No secret may have that key id until old ids have ended.
     #[error(
-        "a `{resource}` id that two old forms read differently, or that is also a new id: no secret may have its key id \
-         until old ids have ended"
+        "a `{resource}` id that two old forms read differently, or that is also a new id: a secret must not have its key id yet"
     )]
     #[non_exhaustive]
     Ambiguous {
