@@ -8,7 +8,7 @@ use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
 /// An error for the operator at start: the secrets do not form a keyring, or the keyring cannot serve these
-/// resources and old ids together. It never contains a secret or any part of one.
+/// resources and old ids together. It never contains any part of a secret.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
@@ -50,9 +50,9 @@ pub enum KeyringError {
         /// its causes. Texts that look like a secret are removed.
         problem: String,
     },
-    /// Users other than its owner can read or write the file of secrets. Run `chmod 600` on it. If a
-    /// container platform mounts it with this mode, use
-    /// [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or `--shared-keys-file`.
+    /// Other users than the owner can read or write the file of secrets. Run `chmod 600` on it. If a
+    /// container platform sets this mode, use [`Keyring::from_shared_file`](crate::Keyring::from_shared_file)
+    /// or `--shared-keys-file`.
     #[error(
         "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use `Keyring::from_shared_file` (`--shared-keys-file`)"
     )]
@@ -78,9 +78,9 @@ pub enum KeyringError {
         /// The kind of the second resource's keys.
         found: &'static str,
     },
-    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one of them another
-    /// `prefix = "…"` in its `#[opaque_id(…)]`. If clients have ids of that resource, set its present prefix
-    /// as its `domain`. If both are one resource, derive `OpaqueId` once.
+    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one another `prefix =
+    /// "…"` in its `#[opaque_id(…)]`. If clients have its ids, set its present prefix as its `domain`. If
+    /// both are one resource, derive `OpaqueId` once.
     #[error(
         "two resources have the prefix `{prefix}`: give one of them another `prefix = \"…\"`, or derive `OpaqueId` once"
     )]
@@ -133,8 +133,7 @@ pub enum KeyringError {
         problem: Invalid,
     },
     /// The secret that has sealed until now is missing. Keep it behind the new one until its ids are no
-    /// longer used, or restart the application to retire it at once. `opaque-id keys --plan-rotation` prints
-    /// the steps.
+    /// longer used, or restart to retire it at once. `opaque-id keys --plan-rotation` prints the steps.
     #[error(
         "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one (see `opaque-id keys --plan-rotation`)"
     )]
