@@ -47,7 +47,7 @@ struct UserView {
     age: i64,
 }
 
-/// The same without opaque ids.
+/// A user without opaque ids.
 #[derive(Serialize, sqlx::FromRow)]
 struct PlainUser {
     id: Uuid,
@@ -142,7 +142,7 @@ fn main() -> Result {
     bench.run()
 }
 
-/// Returns a run of all clients at once, each on a connection of its own.
+/// Returns a run of all clients at once, each on its own connection.
 fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -160,7 +160,7 @@ fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
 struct Client {
     stream: TcpStream,
     request: String,
-    /// As long as each answer is.
+    /// A buffer of the answer's length.
     answer: Vec<u8>,
 }
 

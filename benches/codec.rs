@@ -17,10 +17,10 @@ use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{AnyId, External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// Steps of one run, enough that the cost of entering and leaving it vanishes.
+/// The steps of one run. They suffice to hide the cost of entering and leaving it.
 const STEPS: usize = 1_000;
 
-/// The same for tokens, which take longer.
+/// The steps for tokens, which take longer.
 const TOKENS: usize = 50;
 
 fn main() -> Result {
@@ -32,7 +32,7 @@ fn main() -> Result {
     bench.run_counting_instructions()
 }
 
-/// `STEPS` AES blocks, each the input of the next, within the `aes` crate's own backend.
+/// `STEPS` AES blocks within the `aes` crate's own backend. Each is the input of the next.
 struct Chain<'a>(&'a mut u128);
 
 impl BlockSizeUser for Chain<'_> {
@@ -50,7 +50,7 @@ impl BlockCipherEncClosure for Chain<'_> {
     }
 }
 
-/// Chains, in which each result is the next input: they measure latency.
+/// Measures latency by chains in which each result is the next input.
 fn permutations(bench: &mut Bench) {
     let key = [1; 16];
     let aes = aes::Aes128::new(&key.into());
@@ -99,7 +99,7 @@ fn chain<T>(first: T, step: impl Fn(T) -> T) {
     black_box((0..STEPS).fold(black_box(first), |x, _| step(x)));
 }
 
-/// Acts on `N` inputs at once, `STEPS` in all: the next `N` wait for the result of the last one.
+/// Acts on `N` inputs at once, `STEPS` in all. The next `N` wait for the result of the last one.
 fn at_once<const N: usize, A: Copy, B: Hash>(inputs: &[A], act: impl Fn(A) -> B) {
     let mut waited = 0;
     for batch in 0..STEPS / N {
@@ -110,12 +110,12 @@ fn at_once<const N: usize, A: Copy, B: Hash>(inputs: &[A], act: impl Fn(A) -> B)
                 result.hash(&mut last);
             }
         }
-        // The CPU does not know that it is zero.
+        // The CPU does not know that the value is zero.
         waited += usize::try_from(last.finish() & black_box(0)).unwrap_or_default();
     }
 }
 
-/// All bits of a value together, without a branch that a CPU could predict.
+/// A hasher that combines all bits of a value without a branch that a CPU could predict.
 struct Bits(u64);
 
 impl Hasher for Bits {
@@ -145,7 +145,7 @@ fn ids(bench: &mut Bench) {
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
         keyring.build().expect("a good secret")
     };
-    // A keyring among others: nothing may depend on there being one.
+    // The keyring is one of several, so that nothing depends on a single one.
     let others: [Keyring; 8] = core::array::from_fn(|_| keyring());
     let keyring = &others[3];
     let uuid7 = |i: u64| Uuid7::from_parts(1_700_000_000_000 + i, 0, i.wrapping_mul(0x9e37_79b9));
@@ -170,7 +170,7 @@ fn ids(bench: &mut Bench) {
     }
 }
 
-/// A text form's id of one resource, and one of three.
+/// Measures the text form's ids of one resource, and of one of three.
 fn any_ids(bench: &mut Bench) {
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "team")]
@@ -209,7 +209,7 @@ fn any_ids(bench: &mut Bench) {
     });
 }
 
-/// A grant, a position by a name of ten letters, and an audience.
+/// Measures a grant, a position by a name of ten letters, and an audience.
 fn tokens(bench: &mut Bench) {
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "user")]

@@ -1,8 +1,8 @@
-//! Rows per second while a table outgrows its server's memory, by the kind of key: Trudeau's experiment (*UUIDs are
-//! Popular, but Bad for Performance*, Percona 2019). `cargo xtask bench insert-rates`.
+//! Rows per second while a table outgrows its server's memory, by the kind of key: Trudeau's experiment
+//! (*UUIDs are Popular, but Bad for Performance*, Percona 2019). `cargo xtask bench insert-rates`.
 //!
-//! Each case has a server of its own, whose container is limited in memory and in operations per second, and which is
-//! paused while others have their turns. Each statement of its one client is a transaction.
+//! Each case has its own server. The server's container is limited in memory and in operations per second,
+//! and is paused during the turns of the others. Each statement of its one client is a transaction.
 
 use std::fmt::Write;
 use std::fs;
@@ -33,11 +33,11 @@ use sqlx::{
 };
 use tokio::runtime::Runtime;
 
-/// How long a case runs before it is the next one's turn.
+/// The time of a case's turn.
 const TURN: Duration = Duration::from_secs(1);
-/// Pseudo-ordered keys have the same prefix for so long: its rows fit into memory.
+/// The time in which pseudo-ordered keys have the same prefix. Its rows fit into memory.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How many values each indexed column has.
+/// The number of values of each indexed column.
 const VALUES: [i32; 5] = [2, 5, 10, 50, 100];
 /// The text of each row.
 const NOTE: &str = "a hundred characters, as the row of an order has some text beside its numbers, and not much of it ..";
@@ -66,13 +66,13 @@ struct Args {
     /// Wait for the disk at each commit
     #[arg(long)]
     durable: bool,
-    /// Only auto-increment and cases whose names contain this
+    /// Only auto-increment and cases with this in their names
     #[arg(long, default_value = "")]
     only: String,
     /// Write the figures to benches/results
     #[arg(long)]
     publish: bool,
-    /// What cargo says to benchmarks
+    /// The option that cargo passes to benchmarks
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -91,11 +91,11 @@ struct Order;
 struct MappedOrder;
 
 enum Key {
-    /// The database's own.
+    /// A key from the database.
     Next,
-    /// The database's own, and a UUID beside it.
+    /// A key from the database, and a UUID beside it.
     NextWith(Uuid),
-    /// That of a mapping that the same statement inserts.
+    /// The key of a mapping that the same statement inserts.
     Mapped(Uuid),
     Text(String),
     Uuid(Uuid),
@@ -104,17 +104,17 @@ enum Key {
 
 enum Keys {
     Generated(Box<dyn FnMut() -> Key>),
-    /// Sealed into a text and opened again, as an application does at its edge.
+    /// A key that is sealed into a text and opened again, as at an application's edge.
     Sealed(Keyring),
     Mapped(UuidMap<MappedOrder>, Commits),
 }
 
-/// How a mapping and its row are committed.
+/// The way in which a mapping and its row are committed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commits {
-    /// One after the other.
+    /// They are committed one after the other.
     Two,
-    /// In a transaction.
+    /// They are committed in one transaction.
     One,
 }
 
@@ -122,16 +122,16 @@ enum Commits {
 #[derive(Clone, Copy)]
 enum Column {
     Next,
-    /// With a column of UUIDs.
+    /// An integer with a column of UUIDs.
     NextWith,
-    /// Of the mapping that the same statement inserts.
+    /// The integer of the mapping that the same statement inserts.
     Mapped,
     Text(u8),
     Uuid,
     Integer,
 }
 
-/// The time that a case has run, without that of others.
+/// The time that a case has run, without the turns of others.
 #[derive(Clone, Default)]
 struct OwnClock(Arc<AtomicU64>);
 
@@ -148,7 +148,7 @@ impl Clock for OwnClock {
     }
 }
 
-/// What is measured on a database, in the order of turns; the first is what the others are compared with.
+/// Returns the cases of a database in the order of turns. The first is the baseline.
 fn plans(kind: Kind, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
     let secret = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, secret).build()?;
@@ -217,7 +217,7 @@ fn main() -> Result {
         Some(kind) => vec![kind],
         None => Kind::asked_for()?,
     };
-    // A server that runs already can't be limited.
+    // A server that already runs cannot be limited.
     kinds.retain(|kind| *kind == Kind::Sqlite || kind.is_contained());
     for kind in kinds {
         match kind {
@@ -316,17 +316,17 @@ struct Case<C> {
     keys: Keys,
     clock: OwnClock,
     client: C,
-    /// Its own, which is paused between its turns.
+    /// The case's container. It is paused between its turns.
     container: Option<Rc<Container>>,
     rows: i32,
     time: Duration,
-    /// What sealing and opening took of it.
+    /// The part of the time for sealing and opening.
     edge: Duration,
     turns: Vec<Turn>,
 }
 
 struct Turn {
-    /// When it was over, in the case's own time.
+    /// The end of the turn in the case's own time.
     end: Duration,
     rate: f64,
 }
@@ -370,7 +370,7 @@ impl<C: Client> Case<C> {
     }
 
     fn pause(&self) -> Result {
-        // A process can't be paused while it waits for a limited disk.
+        // A process cannot be paused while it waits for a limited disk.
         let pause = |container: &Rc<Container>| wait_for(|| container.pause());
         self.container.iter().try_for_each(pause)
     }
@@ -426,7 +426,7 @@ impl<C: Client> Case<C> {
         Ok(())
     }
 
-    /// Returns the bytes per row of tables and of their indexes, as the server counts them.
+    /// Returns the bytes per row of tables and of their indexes, as counted by the server.
     async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
         if matches!(kind, Kind::Mysql | Kind::Mariadb) {
             let mapped = matches!(self.keys, Keys::Mapped(..));
@@ -490,7 +490,7 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
     report(kind, args, &runtime, &mut cases)
 }
 
-/// Starts servers: the first alone, as its image may have to be made.
+/// Starts servers. The first one starts alone, because its image may have to be built.
 fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Vec<Rc<Container>>> {
     let limits = Limits {
         // A smoke run has all cases on one server.
@@ -523,7 +523,7 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
     Ok(())
 }
 
-/// The MiB of a server besides pages.
+/// Returns the MiB of a server besides pages.
 fn own_memory(kind: Kind) -> u32 {
     match kind {
         Kind::Postgres => 40,
@@ -539,7 +539,7 @@ fn options(kind: Kind, args: &Args) -> Vec<String> {
         Kind::Postgres => {
             let commit = if args.durable { "on" } else { "off" };
             vec![
-                // The kernel caches what is not in there.
+                // The kernel caches the rest.
                 format!("-cshared_buffers={}MB", memory / 2),
                 "-cmax_connections=20".to_owned(),
                 format!("-csynchronous_commit={commit}"),
@@ -606,7 +606,8 @@ fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
     sql
 }
 
-/// The bytes of tables, and those of indexes. InnoDB keeps the rows within the index of the primary key.
+/// Returns the SQL for the bytes of tables and for those of indexes. InnoDB keeps the rows within the index
+/// of the primary key.
 fn sizes(kind: Kind) -> [&'static str; 2] {
     match kind {
         Kind::Sqlite => [
@@ -629,8 +630,9 @@ fn sizes(kind: Kind) -> [&'static str; 2] {
     }
 }
 
-/// Prints rows per second of the first and the last tenth of the turns, ratios to the first case of all turns and of the second
-/// half, and what sealing and opening is of the time. Writes it and all turns to `benches/results` if the command asks for it.
+/// Prints rows per second of the first and the last tenth of the turns, ratios to the first case of all turns
+/// and of the second half, and the share of sealing and opening in the time. Writes it and all turns to
+/// `benches/results` if the command asks for it.
 fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Case<C>]) -> Result {
     let mut turns = String::from("case,seconds,rows_per_second\n");
     let mut table = String::from(
@@ -647,7 +649,7 @@ fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Ca
             writeln!(turns, "{name},{:.2},{rate:.0}", end.as_secs_f64())?;
         }
         let rates: Vec<f64> = case.turns.iter().map(|turn| turn.rate).collect();
-        // As Trudeau's first and last of ten minutes.
+        // Trudeau compared the first and the last of ten minutes.
         let tenth = rates.len().div_ceil(10);
         let (first, last) = (mean(&rates[..tenth]), mean(&rates[rates.len() - tenth..]));
         let half = rates.len() / 2;
@@ -693,7 +695,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Of the mean of rates. A server that writes in bursts alternates between fast and slow turns, so four of them are one sample.
+/// Returns the standard error of the mean rate. A server that writes in bursts alternates between fast and
+/// slow turns, so four of them are one sample.
 fn standard_error(rates: &[f64]) -> f64 {
     let samples: Vec<f64> = rates.chunks_exact(4).map(mean).collect();
     let (count, center) = (samples.len() as f64, mean(&samples));

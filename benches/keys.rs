@@ -1,4 +1,5 @@
-//! Generation of keys, compared with reading the clock, which most of them start with. `cargo xtask bench keys`.
+//! Generation of keys, compared with reading the clock, because most of them start with it. `cargo xtask
+//! bench keys`.
 //!
 //! "Single" is a key while the clock keeps up: the first thousand of a generator.
 
@@ -14,14 +15,15 @@ use opaque_id_core::generator::{
 use opaque_id_core::key::{StructuredKey, Ulid};
 use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 
-/// Keys of one run.
+/// The keys of one run.
 const KEYS: usize = 1_000;
 
-/// The same in batches.
+/// The keys of one run in batches.
 const BATCHES: usize = 10;
 const BATCH: usize = 100;
 
-/// As an application builds it: `--features fast-rng` gives `uuid` a generator of random numbers of its own.
+/// The name of `uuid` as an application builds it: `--features fast-rng` gives it its own generator of random
+/// numbers.
 const UUID: &str = match cfg!(feature = "fast-rng") {
     true => "uuid with fast-rng",
     false => "uuid",

@@ -1,10 +1,10 @@
-//! Cases of a benchmark that take turns, so that whatever else the machine does hits all of them alike.
+//! Cases of a benchmark that take turns, so that other load of the machine affects all of them alike.
 //!
-//! `cargo test` runs each case once. `cargo bench` measures: in each round every case runs for a moment, and what counts
-//! is the median, over all rounds, of a case's ratio to its baseline in the same round.
+//! `cargo test` runs each case once. `cargo bench` measures: in each round every case runs for a moment. The
+//! result is the median, over all rounds, of a case's ratio to its baseline in the same round.
 //!
-//! criterion measures one case for seconds and then the next; on a machine that others use as well, the ratio of two such cases says
-//! what happened between them. The same cases run once under callgrind, which needs no second list of them.
+//! criterion measures one case for seconds and then the next. On a shared machine, the ratio of two such
+//! cases depends on other load. The same cases run once under callgrind, without a second list of them.
 #![allow(
     missing_debug_implementations,
     missing_docs,
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How long a case runs in each round, at least.
+/// The minimum time of a case in each round.
 const TURN: Duration = Duration::from_micros(100);
-/// How long all rounds take together, about.
+/// The approximate time of all rounds.
 const RUN: Duration = Duration::from_secs(60);
 
 /// Returns whether the benchmark only has to show that it still runs, as under `cargo test`.
@@ -42,14 +42,14 @@ pub struct Bench {
 
 struct Case {
     name: String,
-    /// How many ids, rows or requests one run is.
+    /// The number of ids, rows or requests in one run.
     steps: usize,
-    /// The index of the case that this one is compared with.
+    /// The index of the baseline.
     baseline: usize,
     run: Box<dyn FnMut()>,
 }
 
-/// What was measured of a case, per step.
+/// The measurements of a case per step.
 struct Figures {
     nanoseconds: f64,
     /// The quartiles of the ratios to the baseline.
@@ -63,7 +63,7 @@ impl Bench {
         Self { name, cases }
     }
 
-    /// Adds a case, with which those after it are compared.
+    /// Adds a case that is the baseline of the following cases.
     pub fn baseline(&mut self, name: &str, steps: usize, run: impl FnMut() + 'static) {
         self.add(name, steps, self.cases.len(), run);
     }
@@ -142,8 +142,8 @@ impl Bench {
         self.cases.iter().enumerate().map(figures).collect()
     }
 
-    /// Counts the instructions per step of each case: callgrind runs this program as `cargo test` does, and counts within
-    /// [`counted`].
+    /// Counts the instructions per step of each case. Callgrind runs this program like `cargo test`, and
+    /// counts within [`counted`].
     fn count_instructions(&self) -> Result<Vec<f64>> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("out");
@@ -158,7 +158,7 @@ impl Bench {
             return Err(format!("valgrind: {status}").into());
         }
         let count = |(i, case): (usize, &Case)| {
-            // A dump has what was counted since the one before; the program's end is the last one.
+            // A dump has the counts since the previous one, and the program's end is the last one.
             let dump = match i + 1 == self.cases.len() {
                 true => out.clone(),
                 false => out.with_extension((i + 2).to_string()),
@@ -173,7 +173,7 @@ impl Bench {
 }
 
 impl Case {
-    /// Returns how often the case must run to fill its turn.
+    /// Returns the number of runs that fill a case's turn.
     fn runs_per_turn(&mut self) -> u32 {
         let mut runs = 1;
         loop {
@@ -194,7 +194,7 @@ impl Case {
     }
 }
 
-/// Runs a case once. Callgrind finds it by its name.
+/// Runs a case once. Callgrind finds this function by its name.
 #[inline(never)]
 fn counted(run: &mut dyn FnMut()) {
     run();

@@ -10,7 +10,7 @@ use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{self, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
-/// Calls of one row, and calls of `BULK` rows, in each round.
+/// The calls of one row, and the calls of `BULK` rows, in each round.
 const SINGLES: usize = 40;
 const BULKS: usize = 5;
 const BULK: usize = 1_000;
@@ -19,7 +19,7 @@ const BULK: usize = 1_000;
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
 struct Order;
 
-/// What is measured, in the order of each round; the first is what the others are compared with.
+/// The cases in the order of each round. The first is the baseline.
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Plain,
@@ -211,7 +211,7 @@ bench!(
     mysql,
     sqlx::MySql,
     Dialect::MySql,
-    // As PostgreSQL's container has none either.
+    // PostgreSQL's container has none either.
     "?ssl-mode=disabled",
     "CREATE TABLE plain_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL);
      CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",

@@ -1,4 +1,4 @@
-//! From a stored key to a text and back, by this library and by what would be used instead. `cargo xtask bench peers`.
+//! From a stored key to a text and back, by this library and by its alternatives. `cargo xtask bench peers`.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use type_safe_id::{StaticType, TypeSafeId};
 use ulid::Ulid;
 use uuid47::{Uuid128, UuidV47Key};
 
-/// Keys of one run.
+/// The keys of one run.
 const KEYS: usize = 100;
 
 #[derive(OpaqueId)]
@@ -30,7 +30,7 @@ struct User;
 #[opaque_id(prefix = "team", form = "uuid")]
 struct Team;
 
-/// As TypeIDs know it.
+/// A resource of TypeIDs.
 #[derive(Default)]
 struct TypedUser;
 
@@ -47,13 +47,13 @@ fn main() -> Result {
     bench.run_counting_instructions()
 }
 
-/// One way from keys to texts and back.
+/// A way from keys to texts and back.
 struct Peer {
     write: (String, Box<dyn FnMut()>),
     read: (String, Box<dyn FnMut()>),
 }
 
-/// Compares the first with the others, in each direction.
+/// Compares the first with the others in each direction.
 fn compare(bench: &mut Bench, peers: Vec<Peer>) {
     let (writes, reads): (Vec<_>, Vec<_>) =
         peers.into_iter().map(|peer| (peer.write, peer.read)).unzip();
@@ -67,8 +67,10 @@ fn compare(bench: &mut Bench, peers: Vec<Peer>) {
     }
 }
 
+/// Returns a peer.
+///
 /// # Panics
-/// If a text is not read as the key that it was written from.
+/// If a text is not read as its key.
 fn peer<K: Copy + Debug + PartialEq + 'static>(
     name: &str,
     keys: &'static [K],
@@ -86,7 +88,7 @@ fn peer<K: Copy + Debug + PartialEq + 'static>(
     }
 }
 
-/// Ours: a list is sealed and then written, without allocating, as a view and its JSON are.
+/// Returns our peer. A list is sealed and then written without allocating, like a view and its JSON.
 fn ours<T: SealedResource<Internal = Internal<T>>>(
     name: &str,
     keyring: &Keyring,

@@ -44,7 +44,7 @@ fn results(run: &str) -> Result<Vec<Vec<String>>> {
 
 /// A line of a plot.
 struct Line {
-    /// Its text in the legend, if it has one.
+    /// The text in the legend, if there is one.
     label: Option<String>,
     color: RGBColor,
     width: u32,
@@ -97,7 +97,7 @@ where
     Ok(area.present()?)
 }
 
-/// Nanoseconds per id by the number of ids that do not wait for each other.
+/// Plots nanoseconds per id by the number of independent ids.
 fn at_once() -> Result {
     let results = results("codec")?;
     let mut lines = Vec::new();
@@ -119,7 +119,7 @@ fn at_once() -> Result {
     plot("at-once", x, y, SeriesLabelPosition::UpperRight, lines)
 }
 
-/// Reads per second of a server with little memory, by the copies of the rows that it has.
+/// Plots reads per second of a server with little memory, by the number of copies of the rows.
 fn packs() -> Result {
     let results = results("packs")?;
     let mut lines = Vec::new();
@@ -142,7 +142,7 @@ fn packs() -> Result {
     plot("packs", x, y, SeriesLabelPosition::LowerLeft, lines)
 }
 
-/// The kinds of keys whose lines have the same color, by how their cases' names begin.
+/// The kinds of keys with lines of the same color, by the start of their cases' names.
 const CLASSES: [(&str, &[&str]); 4] = [
     (
         "in order: auto-increment, UUIDv7, ULID, structured, 64-bit",
@@ -153,10 +153,11 @@ const CLASSES: [(&str, &[&str]); 4] = [
     ("mapping", &["mapping"]),
 ];
 
-/// Turns whose mean is a point of a line: a server that writes in bursts alternates between fast and slow ones.
+/// The number of turns whose mean is a point of a line. A server that writes in bursts alternates between
+/// fast and slow turns.
 const SMOOTHED: usize = 8;
 
-/// Rows per second over time, a line per kind of key.
+/// Plots rows per second over time, with a line per kind of key.
 fn insert_rates(run: &str) -> Result {
     let mut turns = BTreeMap::<_, Vec<(f64, f64)>>::new();
     for cells in results(run)? {

@@ -1,5 +1,6 @@
-//! How long each refusal takes, over real HTTP on loopback: `cargo xtask bench refusals`. A client must not learn from the
-//! time why an id was refused. Kinds take turns, so that whatever else the machine does hits all of them alike.
+//! The time of each refusal, over real HTTP on loopback: `cargo xtask bench refusals`. A client must not
+//! learn from the time why an id was refused. Kinds take turns, so that other load of the machine affects all
+//! of them alike.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,7 +1,8 @@
-//! Whether times depend on what is secret, in the manner of dudect (Reparaz, Balasch and Verbauwhede, *Dude, is my code
-//! constant time?*, 2017): `cargo xtask bench timing`. Batches of one fixed input and of random ones are measured in random
-//! order, and Welch's t-test compares their times. Nothing is asserted. By the `aes` crate alone:
-//! `cargo bench -p opaque-id-benches --features opaque-id-core/portable --bench timing`.
+//! A test whether times depend on secret data, in the manner of dudect (Reparaz, Balasch and Verbauwhede,
+//! *Dude, is my code constant time?*, 2017): `cargo xtask bench timing`. Batches of one fixed input and of
+//! random ones are measured in random order, and Welch's t-test compares their times. Nothing is asserted. By
+//! the `aes` crate alone: `cargo bench -p opaque-id-benches --features opaque-id-core/portable --bench
+//! timing`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,10 +14,11 @@ use opaque_id_core::key::{Uuid, Uuid7};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// Inputs that are measured together: the clock is too coarse for one.
+/// The number of inputs in a measurement, because the clock is too coarse for one.
 const BATCH: usize = 32;
 
-/// What counts is this percentage of all batches, the fastest, as interrupts lengthen those of either class.
+/// The percentages of all batches, fastest first, that are compared, because interrupts lengthen batches of
+/// both classes.
 const SHARES: [usize; 4] = [100, 99, 90, 50];
 
 macro_rules! resources {
@@ -60,8 +62,8 @@ fn random() -> u128 {
     u128::from(SystemRandom.next_u64()) << 64 | u128::from(SystemRandom.next_u64())
 }
 
-/// Seals and opens ids. If their last digits are checked, as those of a tag or of a block that decrypts to one, ids are refused
-/// as well: with a wrong last digit, and with that many at random.
+/// Seals and opens ids. If their last digits are checked (a tag, or a block that decrypts to one), ids are
+/// refused as well: with a wrong last digit, and with this number of random digits.
 fn resource<T>(keyring: &Keyring, name: &str, key: impl Fn() -> T::Key, checked: Option<usize>)
 where
     T: SealedResource<Internal = Internal<T>>,
@@ -85,12 +87,13 @@ where
     compare(&format!("{name}: refuse"), ending(last), random, |id| keyring.open(id).is_ok());
 }
 
-/// Prints how the times of one input and of random ones differ.
+/// Prints the difference between the times of one input and of random ones.
 fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl Fn(I) -> O) {
     let rounds = if is_smoke() { 1 } else { 1_000 };
     let mut times: Vec<(f64, usize)> = Vec::new();
     for _ in 0..rounds {
-        // Long before they are measured: a CPU remembers how they came into being.
+        // Inputs are created long before they are measured, because the CPU's state depends on their
+        // creation.
         let batch = |_| {
             let class = (SystemRandom.next_u64() & 1) as usize;
             (class, std::array::from_fn(|_| [fixed, random()][class]))
@@ -117,7 +120,7 @@ fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl F
     println!();
 }
 
-/// The mean of a sample, and the square of its standard error.
+/// Returns the mean of a sample, and the square of its standard error.
 fn mean_and_error(sample: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = sample.clone().count() as f64;
     let mean = sample.clone().sum::<f64>() / count;

@@ -23,7 +23,7 @@ struct Tagged;
 #[opaque_id(prefix = "order", form = "uuid")]
 struct UuidForm;
 
-/// Ten fields, of which three are ids.
+/// A row with ten fields, including three ids.
 #[derive(Clone, Serialize)]
 struct Row<I> {
     id: I,
@@ -76,7 +76,7 @@ fn main() -> Result {
     bench.run_counting_instructions()
 }
 
-/// Returns what writes JSON into one buffer: growing buffers would be measured otherwise.
+/// Returns a function that writes JSON into one buffer, because growing buffers would distort the result.
 fn json<T: Serialize + ?Sized>() -> impl FnMut(&T) {
     let mut buffer = Vec::with_capacity(1 << 20);
     move |value| {

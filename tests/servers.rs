@@ -1,5 +1,5 @@
-//! One server of each kind, for all tests of `cargo xtask test`: it starts them, prints the variable by which they are found, and
-//! removes them when its input ends.
+//! One server of each kind for all tests of `cargo xtask test`. The program starts them, prints the variable
+//! that locates them, and removes them when its input ends.
 
 use std::io::{Read, Write};
 

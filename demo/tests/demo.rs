@@ -1,4 +1,4 @@
-//! `cargo run -p demo`, as the README says.
+//! `cargo run -p demo`, compared with the README.
 
 use std::process::Command;
 

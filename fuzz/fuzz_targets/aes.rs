@@ -37,7 +37,7 @@ where
     assert!(network.decrypt(sealed) == first);
 }
 
-/// SP 800-38G, algorithm 7, for 62 digits of radix 2 and no tweak.
+/// Computes SP 800-38G, algorithm 7, for 62 digits of radix 2 and no tweak.
 fn ff1(key: &[u8; 16], block: u64) -> u64 {
     let first = encrypt(key, 0x0102_0100_0002_0a1f_0000_003e_0000_0000);
     let halves = (block >> (FF1_BITS / 2), block & FF1_HALF_MASK);

@@ -1,4 +1,4 @@
-//! The texts of internal keys: never a panic, and what parses prints and parses again.
+//! The texts of internal keys: never a panic, and a parsed key prints and parses again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

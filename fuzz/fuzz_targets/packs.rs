@@ -1,5 +1,5 @@
-//! The plaintexts of rows and packs, and their bodies: never a panic, no more memory than the limit of values allows, and
-//! what is read is written and read again as the same.
+//! The plaintexts of rows and packs, and their bodies: never a panic, no more memory than the limit of values
+//! allows, and each read value is equal after writing and reading it again.
 #![no_main]
 
 use std::sync::LazyLock;

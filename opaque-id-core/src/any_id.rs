@@ -7,12 +7,12 @@ use crate::keyring::Keyring;
 use crate::metrics;
 use crate::resource::{InternalId, OpaqueId, SealedResource, stand_in};
 
-/// An internal id of one of several resources: for GraphQL's `node`, for references to rows of several
-/// tables, for a search box.
+/// An internal id of one of several resources, such as for GraphQL's `node`, references to rows of several
+/// tables, or a search box.
 ///
-/// Derive it on an enum that has an internal id in each variant. [`Keyring::open_any`] finds the variant by
-/// the prefix of a text, and [`Keyring::seal_any`] is the way back. The resources must have a prefix, so
-/// their form is the text, short or tagged form. Two variants with one prefix do not compile.
+/// Derive it on an enum with an internal id in each variant. [`Keyring::open_any`] finds the variant by a
+/// text's prefix, and [`Keyring::seal_any`] is the way back. The resources must have the text, short or
+/// tagged form. Two variants with one prefix do not compile.
 ///
 /// ```
 /// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
@@ -63,8 +63,7 @@ pub trait AnyId: Sized {
 }
 
 impl Keyring {
-    /// Opens an id of one of several resources. Its prefix determines the resource. Success does not mean
-    /// that the row exists, as with [`open`](Self::open).
+    /// Opens an id of the resource that its prefix names. Success does not mean that the row exists.
     ///
     /// # Errors
     /// [`IdError`]. Answer a client "not found", whatever the reason.

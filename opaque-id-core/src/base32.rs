@@ -1,7 +1,7 @@
 //! Crockford's base32 in lower case, by table and without branches on the data.
 //!
-//! Ids are whole numbers of 10-bit groups, most significant first, so they have no padding. Tokens have any
-//! number of bytes, and the bits after the last byte are zero.
+//! Ids consist of 10-bit groups, most significant first, so they have no padding. Tokens have any number of
+//! bytes, and the bits after the last byte are zero.
 #![expect(clippy::cast_possible_truncation, reason = "numbers are taken apart into bits")]
 
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -48,8 +48,8 @@ pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[1][usize::from(character)] != INVALID
 }
 
-/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register
-/// because reading back single stored bytes as one word stalls the CPU.
+/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register,
+/// because reading back stored bytes as one word stalls the CPU.
 #[inline]
 fn encode_groups<const N: usize>(word: u64) -> u64 {
     const { assert!(N <= 4) }
@@ -67,8 +67,7 @@ fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
 
 /// Reads `N` characters. The second result has the bit [`INVALID`] if one is outside the alphabet.
 ///
-/// It is out of line because the compiler would otherwise keep the values of all characters until it knows
-/// that they are valid.
+/// It is out of line, because inlined it would keep the values of all characters until all are checked.
 #[inline(never)]
 fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u16) {
     decode_pairs::<5, N>(&VALUES, text)

@@ -15,17 +15,16 @@ use crate::subkeys::Subkeys;
 /// A sealed position in a list of a resource's rows. An API returns it, and a client sends it to request the
 /// next page. [`IdRange`](crate::IdRange) has an example.
 ///
-/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it from the internal id of the page's last
-/// row, and [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position).
-/// Every cursor carries a tag, whatever the form of the resource's ids, so an altered or made-up cursor is
-/// refused.
+/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it from the id of the page's last row, and
+/// [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position). Every
+/// cursor carries a tag, so an altered or made-up cursor is refused.
 ///
-/// Do not use an external id instead, unless the resource's ids carry a tag themselves
+/// Do not use an external id instead, unless it carries a tag
 /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)). A made-up id opens to a random key,
-/// and the share of such keys that come before a row reveals that row's key.
+/// and the share of such keys before a row reveals that row's key.
 ///
-/// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque; `docs/FORMAT.md` specifies it.
-/// With serde it is a string in human-readable formats and 22 bytes in the others.
+/// Its text is the prefix, `_cursor_`, and 34 characters (`docs/FORMAT.md`). Treat it as opaque. With serde
+/// it is a string in human-readable formats and 22 bytes in the others.
 pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
 
 crate::value_traits!(Cursor: OpaqueId);

@@ -10,11 +10,10 @@ use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> External<T> {
     /// Returns the example id for documentation. It is sealed with
-    /// [`MasterSecret::example`](crate::MasterSecret::example), so only a server whose keyring opens with
-    /// that secret accepts it.
+    /// [`MasterSecret::example`](crate::MasterSecret::example), so only a keyring with that secret opens it.
     ///
-    /// An integer's example has the key 1. The other kinds have the examples of their specifications, and
-    /// structured keys have the sequence 1. An id of a mapped form is the UUIDv4 of RFC 9562, appendix A.3.
+    /// An integer's example has the key 1, and a structured key's the sequence 1. The other kinds have the
+    /// examples of their specifications. An id of a mapped form is the UUIDv4 of RFC 9562, appendix A.3.
     ///
     /// ```
     /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -39,7 +38,7 @@ impl<T: OpaqueId> External<T> {
         Self::new(<T::Form as FormOf<T::Key>>::example(&keys, key_id))
     }
 
-    /// Returns the regular expression that matches exactly the ids of this resource, such as
+    /// Returns the regular expression of exactly the ids of this resource, such as
     /// `^user_[0-9a-hjkmnp-tv-z]{26}$`. Its syntax is common to ECMA 262 (JSON Schema, OpenAPI), PCRE,
     /// PostgreSQL and the `regex` crate.
     #[must_use]

@@ -19,13 +19,13 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// An external id of a resource, as an API, a URL, a webhook or a log shows it.
 ///
 /// Its resource's [`Form`] determines how it prints and parses. It reveals neither order, count nor time of
-/// its key. Its `Ord` has no meaning and is for sorted maps and sets. It implements no ORM's traits. Parsing
-/// checks shape and prefix and needs no secret. To check that an id is real, open it with
+/// its key, and its `Ord` is only for sorted maps and sets. It implements no ORM's traits. Parsing checks
+/// shape and prefix and needs no secret. To check that an id is real, open it with
 /// [`Keyring::open`](crate::Keyring::open), or look it up in the table of a mapped resource.
 ///
-/// With serde it is a string in human-readable formats and bytes in the others. The text form has 17 bytes
-/// (key id and block), the short form 9 or 17, the tagged form 22 (key id, block and tag), and the uuid form
-/// and the mapped forms have the 16 bytes of the UUID.
+/// With serde it is a string in human-readable formats and bytes in the others: 17 in the text form (key id
+/// and block), 9 or 17 in the short form, 22 in the tagged form (key id, block and tag), and the UUID's 16 in
+/// the uuid form and the mapped forms.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId};
@@ -64,7 +64,7 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: SealedResource> External<T> {
-    /// Returns the key id that the id names. It identifies the secret that sealed the id.
+    /// Returns the key id of the secret that sealed the id, as the id claims it.
     #[must_use]
     #[inline]
     pub fn key_id(self) -> KeyId {

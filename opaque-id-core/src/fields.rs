@@ -8,9 +8,9 @@ use crate::parts::{Parts, Requests, Views};
 use crate::request::{IntoModel, RequestError};
 use crate::view::IntoView;
 
-/// The choice of how to fill a field of a view, by the types of both fields. Each trait is implemented for
-/// one reference less than the trait before it, so method resolution tries them in order. `M` is the model's
-/// field, `V` the view's.
+/// The choice of how to fill a field of a view, by the types of both fields. Method resolution tries the
+/// traits in order, because each is implemented for one reference less than the one before. `M` is the
+/// model's field, `V` the view's.
 #[derive(Debug)]
 pub struct Filling<M, V>(PhantomData<fn(M) -> V>);
 
@@ -90,8 +90,8 @@ impl<R> Opening<R> {
     }
 }
 
-/// Opens a field that has ids in its parts. It is tried before `OpenByModel` because no model has a map of
-/// which only the keys are opened.
+/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because no model has a map of which
+/// only the keys are opened.
 pub trait OpenByParts<R, M, H> {
     /// Opens the field.
     ///

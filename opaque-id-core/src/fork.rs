@@ -1,4 +1,4 @@
-//! Fork detection: a forked child creates state anew that must not be used twice.
+//! Fork detection, so that a forked child does not use state twice.
 //!
 //! Calling `getpid()` before each key would cost four times the key. Linux wipes a page in a forked child on
 //! request, however the child was created, and reading the page costs nothing.
@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A detector of forks since its creation or last check.
 ///
-/// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), so children of the raw
-/// `clone` system call are detected too. Elsewhere, on older kernels and in QEMU's user mode, a different
-/// process id shows the fork.
+/// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), even after the raw `clone`
+/// system call. Elsewhere, on older kernels and in QEMU's user mode, a different process id shows the fork.
 ///
-/// It takes no lock because a fork could leave a lock locked forever in the child.
+/// It takes no lock, because a fork could leave it locked forever in the child.
 #[derive(Debug)]
 pub struct Guard(AtomicU64);
 

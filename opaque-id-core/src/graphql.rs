@@ -1,8 +1,8 @@
 //! Ids, cursors and Relay's connections for async-graphql 7.
 //!
 //! `External<User>` is the scalar `UserId`, and `Cursor<User>` is `UserCursor`. A malformed text is an error
-//! of the document. The error states the expected shape and does not repeat the text. A resolver opens the
-//! id. Answer a refusal as you answer for a row that does not exist (`null` in most schemas).
+//! of the document that states the expected shape and does not repeat the text. A resolver opens the id.
+//! Answer a refusal like a missing row (`null` in most schemas).
 //!
 //! Limit the complexity of documents (`SchemaBuilder::limit_complexity`), because with aliases one request
 //! can guess thousands of ids.
@@ -102,8 +102,8 @@ use crate::range::Position;
 use crate::resource::{OpaqueId, SealedResource};
 use crate::view::IntoView;
 
-/// Reads the arguments of a Relay connection. A page has at most `limit` rows, and exactly `limit` if the
-/// arguments name no size.
+/// Reads the arguments of a Relay connection. A page has at most `limit` rows, and `limit` is also the
+/// default size.
 ///
 /// # Errors
 /// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or

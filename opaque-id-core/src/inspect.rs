@@ -38,7 +38,7 @@ pub struct Inspection {
     pub form: Option<&'static str>,
     /// The prefix, if there is one.
     pub prefix: Option<String>,
-    /// The key id that the id names.
+    /// The key id of the secret that sealed the id, as the id claims it.
     pub key_id: Option<KeyId>,
     /// The UUID in the mapping table, if the resource is mapped. Ids of the text form and the mapped form
     /// look the same.
@@ -59,8 +59,7 @@ impl Inspection {
         self.problem.is_none() && self.form.is_some()
     }
 
-    /// Returns the only id that a longer text contains, such as a line of a log, if the text has it without a
-    /// mistake.
+    /// Returns the only id in a longer text, such as a line of a log, if it is spelled correctly.
     #[must_use]
     pub fn contained(&self) -> Option<&str> {
         let is_contained = matches!(

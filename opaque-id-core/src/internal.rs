@@ -1,10 +1,10 @@
 //! This crate's `Internal<T>`, and the macros that write an adapter's.
 //!
 //! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate. A core with
-//! features for ORMs would need a new major version, and another `External<T>`, for each major version of an
-//! ORM. So `internal_id!` writes the newtype and the common impls, an adapter adds its ORM's traits, and the
-//! derive that it re-exports sets `OpaqueId::Internal` to that type. `.bind(keyring.open(id)?)` then infers
-//! its type without a conversion. The macro is an API between separately versioned crates.
+//! features for ORMs would need a new major version, and another `External<T>`, for each of theirs. So
+//! `internal_id!` writes the newtype and the common impls, an adapter adds its ORM's traits, and the derive
+//! that it re-exports sets `OpaqueId::Internal` to that type. `.bind(keyring.open(id)?)` then needs no
+//! conversion. The macro is an API between separately versioned crates.
 //!
 //! An internal id contains the stored value (`Uuid` or an integer), not the key. So its order is the
 //! database's, and an adapter delegates to the driver's impls for that type. The kind of key is a check on

@@ -25,7 +25,7 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 /// - in a usual spelling: UUIDs as [`Uuid::parse_str`], integers as [`i64`'s
 ///   `FromStr`](i64#impl-FromStr-for-i64), ULIDs in either case. TypeIDs and texts of other
 ///   [forms](OldIdsBuilder::form) have one spelling;
-/// - before the date. Afterwards old ids are refused;
+/// - before the date;
 /// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so
 ///   without this bound any client could ask for all numbers and learn the new ids of all rows, including
 ///   future ones. Any client can find out the bound, so it must not reveal the number of rows.

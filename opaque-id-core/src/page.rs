@@ -118,8 +118,7 @@ impl<P> PageRequest<P> {
     }
 
     /// Returns the position after which the query starts, in the query's order: its rows are greater, or less
-    /// if it [is descending](Self::is_descending). Returns `None` for the first and the last page, because
-    /// their queries have no such condition.
+    /// if it [is descending](Self::is_descending). Returns `None` for the first and the last page.
     #[must_use]
     pub fn position(&self) -> Option<&P> {
         match &self.start {
@@ -128,8 +127,8 @@ impl<P> PageRequest<P> {
         }
     }
 
-    /// Returns the `LIMIT` of the query. It is one more than the page's limit, because the extra row shows
-    /// that there is another page.
+    /// Returns the `LIMIT` of the query: one row more than the page, which shows whether there is another
+    /// page.
     #[must_use]
     pub fn fetch(&self) -> u32 {
         u32::from(self.limit) + 1
@@ -182,8 +181,8 @@ impl<I: InternalId> PageRequest<Position<I>> {
 pub struct Page<R, C> {
     /// The rows, no more than the limit.
     pub rows: Vec<R>,
-    /// Whether the list continues in the direction of the request. This is beyond the last row, or before the
-    /// first row for a page that ends before a position and for the last page.
+    /// Whether the list continues in the direction of the request: beyond the last row, or before the first
+    /// row for the last page and a page that ends before a position.
     pub has_more: bool,
     /// The cursor or position for the page after the last row, if the list continues there.
     pub next: Option<C>,

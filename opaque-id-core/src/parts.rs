@@ -1,8 +1,8 @@
 //! Containers with ids in some of their parts, such as a map from names to ids.
 //!
 //! The types of both sides determine which parts differ. On stable Rust, impls for the different cases would
-//! overlap. So each has its own marker as its last parameter. The compiler infers it because only one case
-//! fits.
+//! overlap. So each has its own marker as its last parameter, and the compiler infers it because only one
+//! case fits.
 
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;

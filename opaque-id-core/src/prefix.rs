@@ -53,13 +53,12 @@ impl<R> Default for Prefixes<'_, R> {
 impl<'p, R: Copy + PartialEq> Prefixes<'p, R> {
     /// Adds a resource. It may be added again.
     ///
-    /// A text id of 34 characters (tagged form) looks like a cursor. The bodies of positions and grants are
-    /// longer than those of ids.
+    /// A text id of 34 characters (tagged form) looks like a cursor. Positions and grants are longer than
+    /// ids.
     ///
     /// # Errors
     /// The other resource and its prefix, if a text could belong to both. Either their prefixes are the same,
-    /// or ids of one look like cursors of the other. In the second case the other resource has the shorter
-    /// prefix.
+    /// or ids of one look like cursors of the other, which then has the shorter prefix.
     pub fn claim(
         &mut self,
         prefix: &'p str,

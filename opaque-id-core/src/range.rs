@@ -16,8 +16,8 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// up.
 ///
 /// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external id carries a tag
-/// ([`AuthenticatedResource`]), or from a row that the application has read. An id without a tag from a
-/// client does not convert into a position: this does not compile.
+/// ([`AuthenticatedResource`]), or from a row that the application has read. Converting a client's id without
+/// a tag does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);
 
@@ -42,8 +42,8 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
     }
 }
 
-/// A range of a resource's internal ids for `WHERE id BETWEEN first AND last`. It is for pages by key and for
-/// the rows of a period.
+/// A range of a resource's internal ids for `WHERE id BETWEEN first AND last`: for pages by key, and for the
+/// rows of a period.
 ///
 /// The statement is the same with and without a cursor, so it is prepared once. Every method narrows the
 /// range. In an empty range the first id is greater than the last, and `BETWEEN` finds nothing.
@@ -97,9 +97,9 @@ impl<I: InternalId> IdRange<I> {
         next.map_or_else(Self::empty, |next| self.narrowed(next, *self.last.as_repr()))
     }
 
-    /// Returns the part before a position, such as the next page's first row. Without a position, returns the
-    /// whole range. To get the page before the position, order by id descending. In a list that always
-    /// descends, this method gives the next page.
+    /// Returns the part before a position, such as the next page's first row, or the whole range without a
+    /// position. To get the page before the position, order by id descending. In a list that always descends,
+    /// this method gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         let Some(Position(id)) = position.map(Into::into) else { return self };

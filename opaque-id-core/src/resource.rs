@@ -3,8 +3,8 @@
 //! Every read from a database and every opened id ends in `InternalId::from_repr`. Drivers accept more than
 //! keys: NULL and `'abc'` as 0, 1.9 as 1, 16 characters of text as 16 bytes. So an adapter checks the type
 //! that the driver reports, lets the driver read the value, and then calls `from_repr`. Each refusal is a
-//! `KeyError` with the same words for every ORM. NULL is the exception, because diesel and SeaORM recognize
-//! an outer join without a row by their own error.
+//! `KeyError` with the same words for every ORM, except for NULL, because diesel and SeaORM recognize an
+//! outer join without a row by their own error.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -52,7 +52,7 @@ pub trait OpaqueId: Sized + 'static {
     /// `_` (TypeID's rule).
     const PREFIX: &'static str;
     /// The domain from which subkeys are derived, by default the prefix. Keep it when you rename a prefix, so
-    /// that old blocks still open. Never give two resources the same domain, because they would open each
+    /// that old blocks still open. Two resources must not have the same domain, because they would open each
     /// other's blocks. A resource that changes its kind of key needs a new domain
     /// ([`Keyring::prepare`](crate::Keyring::prepare) checks this).
     const DOMAIN: &'static str;
@@ -67,9 +67,8 @@ pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> 
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
-/// A resource with ids that carry a tag, so made-up ids are refused without the database. These are the
-/// resources of the tagged form and those with integer keys. Use it as a bound; every such resource
-/// implements it.
+/// A resource with ids that carry a tag, so made-up ids are refused without the database: the resources of
+/// the tagged form and those with integer keys. Use it as a bound; every such resource implements it.
 ///
 /// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a
 /// list.

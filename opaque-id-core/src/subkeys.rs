@@ -160,9 +160,8 @@ impl Subkeys {
         }
     }
 
-    /// Returns a stored value that was decrypted with these subkeys, unless they are public and it is not the
-    /// documented example, because any client can encrypt with public subkeys. Every decryption of an id or a
-    /// cursor must end here.
+    /// Returns a decrypted value, unless the subkeys are public and it is not the documented example, because
+    /// any client can encrypt with public subkeys. Every decryption of an id or a cursor must end here.
     #[inline]
     pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
         (!self.is_public || repr == example).then_some(repr)

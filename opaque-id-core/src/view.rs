@@ -11,10 +11,9 @@ use crate::keyring::Keyring;
 /// Derive it on the view, `#[derive(View)] #[view(from = User)]`; the derive writes this impl for the model.
 /// Implement it by hand for views that the derive cannot describe, such as generic ones.
 ///
-/// An internal id of a sealed resource becomes its external id. The items of an `Option`, a `Vec`, an array,
-/// a set, a `Box`, an `Arc<[_]>`, a `Result`, and the keys of a map become views in the same container. A
-/// derived view also converts tuples of two and three and the values of maps, where each part becomes a view
-/// or stays as it is.
+/// An internal id of a sealed resource becomes its external id, also in `Option`, `Vec`, an array, a set,
+/// `Box`, `Arc<[_]>`, `Result`, and as a key of a map. A derived view also converts tuples of two and three
+/// and the values of maps, where each part becomes a view or stays as it is.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoView, Keyring, OpaqueId};

@@ -1,4 +1,4 @@
-//! Nothing on the seal, open, format or parse path allocates, once a resource is known.
+//! Sealing, opening, formatting and parsing do not allocate, once a resource is known.
 
 use opaque_id_core::form::TextBuffer;
 use opaque_id_core::resource::SealedResource;
@@ -32,7 +32,7 @@ struct RowView {
     title: String,
 }
 
-/// The text moves; the only allocation is the new `Vec`'s.
+/// The text moves, and only the new `Vec` allocates.
 #[test]
 fn filling_views_allocates_their_containers_only() {
     let keyring =
@@ -72,7 +72,7 @@ fn allocations<T: SealedResource<Internal = Internal<T>>>(
 fn sealing_opening_formatting_and_parsing_do_not_allocate() {
     let keyring =
         Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a secret");
-    // The labels of its counter.
+    // The counter allocates its labels.
     let of_refusal = u64::from(cfg!(feature = "metrics"));
     assert_eq!(allocations(&keyring, Internal::<User>::generate()), of_refusal);
     assert_eq!(allocations(&keyring, Internal::<Session>::generate()), of_refusal);

@@ -1,4 +1,4 @@
-//! Ids of several resources: each opens as what it is, and as nothing else.
+//! Ids of several resources open only as ids of their own resource.
 
 use std::mem::discriminant;
 
@@ -42,7 +42,7 @@ fn each_id_opens_as_what_it_is_and_no_change_makes_it_another() {
     }
 }
 
-/// `user_admin` begins with `user`, as `use` is the beginning of it.
+/// `user_admin` begins with `user`, and `user` begins with `use`.
 #[test]
 fn a_prefix_is_compared_as_a_whole() {
     let keyring = new_keyring(0);
@@ -56,7 +56,7 @@ fn a_prefix_is_compared_as_a_whole() {
         let expected = "expected an id that starts with `user_`, `user_admin_` or `order_`";
         assert_eq!(error.to_string(), expected);
     }
-    // The prefix of one resource before the body of another.
+    // The prefix of one resource is before the body of another.
     for text in ["user_", "user_admin_", &user.replace("user_", "user_admin_")] {
         let opened = keyring.open_any::<Node>(text);
         assert!(matches!(opened, Err(IdError::Malformed { .. })), "{text}: {opened:?}");

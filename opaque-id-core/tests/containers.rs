@@ -110,7 +110,7 @@ fn an_error_says_where_in_a_container_it_is() {
     assert_eq!(pointer(&|view| view.array[1] = strange), "/array/1");
     assert_eq!(pointer(&|view| view.pair.0 = strange), "/pair/0");
     assert_eq!(pointer(&|view| view.places[0].2 = strange), "/places/0/2");
-    // A set has no order, and the key of a map no place of its own.
+    // A set has no order, and the key of a map has no place of its own.
     assert_eq!(pointer(&|view| view.set = [strange].into()), "/set");
     assert_eq!(pointer(&|view| view.scores = [(strange, 0.)].into()), "/scores");
     assert_eq!(
@@ -203,7 +203,7 @@ fn an_enum_has_the_variants_of_its_model() -> Result<(), Box<dyn std::error::Err
         Event::Batch(vec![Event::Ping, Event::Left(user(5))]),
     ];
     let error = |error: opaque_id_core::RequestError| error.pointer();
-    // The places are those of what serde writes.
+    // The places are those of serde's output.
     let expected = [
         ["/joined/type", "/gone", "/moved/0", "", "/batch/1/gone"],
         ["/data/type", "/data", "/data/0", "", "/data/1/data"],
@@ -235,7 +235,7 @@ struct Ref<T: OpaqueId, D> {
     next: Option<Box<Ref<T, D>>>,
 }
 
-/// serde asks for `T: Serialize` unless it is told the bounds.
+/// serde requires `T: Serialize` unless the bounds are given.
 #[derive(Debug, PartialEq, Serialize, Deserialize, View, IntoModel)]
 #[serde(bound(serialize = "D: Serialize", deserialize = "D: Deserialize<'de>"))]
 #[view(from = Ref<T, D>)]

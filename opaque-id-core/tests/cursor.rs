@@ -8,10 +8,10 @@ use super::{four_secrets, new_keyring};
 resources! {
     User(prefix = "user");
     Invoice(prefix = "invoice", key = i64, form = "uuid");
-    /// Ids in a mapping table, cursors by the keyring.
+    /// A resource with ids in a mapping table and cursors of the keyring.
     Order(prefix = "order", key = i64, form = "mapped");
     UserCursor(prefix = "user_cursor", domain = "user", form = "tagged");
-    /// The longest prefix.
+    /// A resource with the longest prefix.
     Longest(prefix = "a23456789012345678901234567890123456789012345678901234567890123");
 }
 
@@ -31,7 +31,7 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     assert_eq!(count, 34 * 31);
     assert_eq!(keyring.opened_count(keyring.sealing_key_id()), 1);
 
-    // In bytes, the 22 and their number.
+    // The bytes are the 22 and their number.
     assert_eq!(reads_back(cursor).ok(), Some(1 + 22));
 }
 
@@ -47,7 +47,7 @@ fn a_changed_cursor_is_refused_whatever_the_form() {
     }
 }
 
-/// The attack: made-up cursors, none of which may reveal its position in the list.
+/// An attacker makes up cursors, and none of them may reveal its position in the list.
 #[test]
 fn made_up_cursors_are_no_oracle() {
     let keyring = four_secrets();
@@ -56,7 +56,7 @@ fn made_up_cursors_are_no_oracle() {
         let body = format!("{:034}", i * 7_919);
         let made_up: Cursor<User> = format!("user_cursor_{body}").parse().expect("well formed");
         cursors += u32::from(keyring.open_cursor(made_up).is_ok());
-        // What paging by ids would open.
+        // Paging by ids would open this.
         let id: External<User> = format!("user_{}", &body[8..]).parse().expect("well formed");
         ids += u32::from(keyring.open(id).is_ok());
     }
@@ -74,7 +74,7 @@ fn a_cursor_is_of_one_resource_and_one_secret() {
 
     let unknown = new_keyring(1).open_cursor(user);
     assert!(matches!(unknown, Err(OpenError::UnknownKeyId { key_id, .. }) if key_id.get() == 0));
-    // Nor is a tagged id with the same prefix a cursor, or the other way round.
+    // A tagged id with the same prefix is not a cursor, and a cursor is not such an id.
     let id: External<UserCursor> = user.to_string().parse().expect("the same shape");
     assert_eq!(keyring.open(id), Err(OpenError::NotGenuine));
 }

@@ -35,7 +35,7 @@ impl Clock for Stopped {
     }
 }
 
-/// Asserts exactly what `Debug` prints, on one line and, but for white space and last commas, on many.
+/// Asserts the exact output of `Debug` on one line and, except for white space and last commas, on many.
 #[track_caller]
 fn shows(value: &dyn Debug, expected: &str) {
     assert_eq!(format!("{value:?}"), expected);
@@ -101,7 +101,7 @@ fn generators() {
     let secret = MasterSecret::generate();
     let hour = Duration::from_secs(3_600);
     let layout = Int64Layout::with_node_bits(8).expect("0 to 16");
-    // After a first key, and again after so many of a stopped clock that they stand in line.
+    // Checks the output after a first key, and again after so many of a stopped clock that they queue.
     macro_rules! shows_after {
         ($generator:expr, $expected:expr) => {{
             let generator = $generator;
@@ -118,7 +118,7 @@ fn generators() {
     let structured = StructuredKeyGenerator::with(Stopped, SystemRandom);
     shows_after!(structured, sequencer("StructuredKeyGenerator"));
     shows_after!(Uuid6Generator::with(Stopped, SystemRandom), sequencer("Uuid6Generator"));
-    // The count of forks, or the process id where no page is wiped.
+    // The number is the count of forks, or the process id if no page is wiped.
     let mut guards = ["Guard(1)".to_owned(), format!("Guard({})", std::process::id())].into_iter();
     let guard = guards.find(|guard| *guard == format!("{:?}", ForkGuard::new()));
     let guard = guard.expect("one of them");

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-/// As a crate that re-exports the core under another name.
+/// A crate that re-exports the core under another name.
 mod vendored {
     pub(crate) use opaque_id_core as ids;
 }
@@ -47,7 +47,7 @@ enum Status {
     Closed(u8),
 }
 
-/// The path of a kind, and a kind under another name.
+/// The keys are the path of a kind, and a kind under another name.
 mod by_path {
     use opaque_id_core::key::StructuredKey as Key;
 

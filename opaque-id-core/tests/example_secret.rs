@@ -1,4 +1,4 @@
-//! Everyone knows the secret of the examples: with it a keyring opens the examples and nothing else.
+//! The secret of the examples is public. With it a keyring opens the examples and nothing else.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -66,7 +66,7 @@ impl Forger {
         }
     }
 
-    /// The bytes that postcard has of an id or a cursor.
+    /// Returns postcard's bytes of an id or a cursor.
     fn bytes(block: u128, mac: Option<&AesBlock>) -> Vec<u8> {
         let mut bytes = vec![0, MasterSecret::EXAMPLE_KEY_ID];
         bytes.extend(block.to_be_bytes());
@@ -146,7 +146,7 @@ where
     check_cursor(keyring, Cursor::<T>::example(), true);
 }
 
-/// Ids and cursors of the example's key and of another one.
+/// Forges ids and cursors of the example's key and of another one.
 fn forge<T: SealedResource>(
     keyring: &Keyring,
     example: u128,
@@ -172,7 +172,7 @@ fn the_example_secret_opens_the_examples_only() {
         forge::<TextUlid>(&keyring, ulid, 7, Forger::text, |key| key);
         let structured = <TaggedStructured as OpaqueId>::Key::EXAMPLE.as_u128();
         forge::<TaggedStructured>(&keyring, structured, 7, Forger::tagged, |key| key);
-        // An integer is followed by the tag, in a cursor by zeros.
+        // The tag follows an integer in an id, and zeros follow it in a cursor.
         let integer = |forger: &Forger, key| key << 64 | forger.tag;
         let zeros = |key| key << 64;
         forge::<TextI64>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
@@ -208,7 +208,7 @@ fn the_example_secret_opens_the_examples_only() {
     }
 }
 
-/// What is derived from a public secret is public.
+/// An audience of a public secret is public.
 #[test]
 fn audiences_of_the_example_secret_open_nothing() {
     let name = "partner";

@@ -1,5 +1,5 @@
-//! Parent and child of a fork generate different keys, even if the raw `clone` system call creates the child. This
-//! is a separate program, as a test harness has threads, which a child does not have.
+//! Parent and child of a fork generate different keys, even if the raw `clone` system call creates the child.
+//! This is a separate program, because a test harness has threads and a child does not.
 
 #[cfg(not(unix))]
 fn main() {
@@ -26,7 +26,7 @@ mod unix {
     use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid7};
     use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 
-    /// So that parent and child have the same time.
+    /// A clock that gives parent and child the same time.
     struct Stopped;
 
     impl Clock for Stopped {
@@ -92,12 +92,12 @@ mod unix {
         Ok(())
     }
 
-    /// Forks as container runtimes and sandboxes do: no fork handler of the C library runs.
+    /// Forks like container runtimes and sandboxes: no fork handler of the C library runs.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn raw_clone() -> Result<fork::Fork, Box<dyn Error>> {
         let flags = libc::c_long::from(libc::SIGCHLD);
-        // s390x has the stack first.
+        // On s390x the stack comes first.
         let [first, second] = if cfg!(target_arch = "s390x") { [0, flags] } else { [flags, 0] };
         // SAFETY: without CLONE_VM the child is a copy, as of `fork`; this process has one thread, so no lock
         // is held by another.
@@ -113,7 +113,7 @@ mod unix {
         split: impl FnOnce() -> Result<fork::Fork, Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
         let generators = Generators::new()?;
-        // Far enough that keys of the stopped clock stand in line.
+        // The keys of the stopped clock queue.
         drop(generators.sevens.generate_all(100_000));
         let before = generators.keys()?;
 

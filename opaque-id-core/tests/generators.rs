@@ -22,10 +22,10 @@ const METHODS: [Uuid7Method; 5] = [
     Uuid7Method::MonotonicRandom,
 ];
 
-/// 2022-02-22 19:22:22 UTC, the time of RFC 9562's vectors.
+/// The time of RFC 9562's vectors, 2022-02-22 19:22:22 UTC.
 const NOON: Duration = Duration::from_secs(1_645_557_742);
 
-/// A clock that a test sets, in nanoseconds.
+/// A clock that a test sets in nanoseconds.
 #[derive(Debug)]
 struct SetClock(AtomicU64);
 
@@ -53,7 +53,7 @@ impl Clock for SetClock {
     }
 }
 
-/// All bits as given.
+/// Randomness with all bytes equal.
 struct Constant(u8);
 
 impl Random for Constant {
@@ -62,16 +62,16 @@ impl Random for Constant {
     }
 }
 
-/// How a clock runs while keys are generated.
+/// The course of a clock while keys are generated.
 #[derive(Clone, Copy, Debug)]
 enum Course {
     Running,
     Frozen,
-    /// Set back by up to an hour, some hundred times.
+    /// The clock is set back by up to an hour, some hundred times.
     SteppedBack,
 }
 
-/// A clock on a course, which each reading advances.
+/// A clock on a course. Each reading advances it.
 struct CourseClock {
     course: Course,
     readings: AtomicU64,
@@ -85,7 +85,7 @@ impl Clock for CourseClock {
             Course::Frozen => start,
             Course::SteppedBack => {
                 let readings = self.readings.fetch_add(1, Ordering::Relaxed);
-                // 50 ns a reading; each 2^16th sets the clock back, by another time.
+                // A reading takes 50 ns, and each 2^16th sets the clock back by another time.
                 let back = (readings >> 16).wrapping_mul(0x9e37_79b9) % 3_600_000;
                 start + Duration::from_nanos(50 * readings) - Duration::from_millis(back)
             }
@@ -93,7 +93,8 @@ impl Clock for CourseClock {
     }
 }
 
-/// The number of keys per thread: a tenth of that in `cargo xtask stress`, which still outruns the clock.
+/// Returns the number of keys per thread: a tenth of that in `cargo xtask stress`, and still faster than the
+/// clock.
 fn each() -> usize {
     match std::env::var_os("OPAQUE_ID_TEST_STRESS") {
         Some(_) => 1_000_000,
@@ -101,8 +102,8 @@ fn each() -> usize {
     }
 }
 
-/// Generates keys in 2 and in 16 threads, on each course: no key appears twice, and each is greater than all
-/// that were generated before it was requested.
+/// Generates keys in 2 and in 16 threads, on each course. No key appears twice, and each is greater than all
+/// keys before its request.
 fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
     generator: impl Fn(CourseClock) -> G,
     courses: &[Course],
@@ -112,7 +113,7 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
     for (threads, course) in [2, 16].into_iter().flat_map(|t| courses.iter().map(move |c| (t, *c)))
     {
         let generator = generator(CourseClock { course, readings: AtomicU64::new(0) });
-        // A key that any thread has generated recently.
+        // A recent key of any thread.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
         let all = in_threads(threads, &format!("{course:?}"), || {
             let mut keys = Vec::with_capacity(each);
@@ -131,7 +132,7 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
     }
 }
 
-/// Generates keys in threads: those of a thread are in order, and no key appears twice.
+/// Generates keys in threads. The keys of a thread are in order, and no key appears twice.
 fn in_threads<K: Ord + Send>(
     threads: usize,
     what: &str,
@@ -180,7 +181,7 @@ fn ulids_under_stress() {
     );
 }
 
-/// As fast as 256 keys for each 16 ns allow.
+/// The generator is as fast as 256 keys for each 16 ns allow.
 #[test]
 fn uuid8_under_stress() {
     stress(
@@ -201,7 +202,7 @@ fn int64_under_stress() {
     );
 }
 
-/// Those of the application, which share a generator per kind.
+/// The default generators share one generator per kind.
 #[test]
 fn default_generators_under_stress() {
     stress(drop, &[Course::Running], |()| Uuid7::generate());
@@ -218,7 +219,7 @@ fn structured_keys_under_stress() {
     );
 }
 
-/// In batches of all sizes, among single keys.
+/// Batches have all sizes, among single keys.
 #[test]
 fn batches_under_stress() {
     for method in METHODS {
@@ -238,7 +239,7 @@ fn batches_under_stress() {
     }
 }
 
-/// RFC 9562, appendix A.6.
+/// The vector is in RFC 9562, appendix A.6.
 #[test]
 fn the_vector_of_uuid7() {
     let key: Uuid7 = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F".parse().expect("a UUIDv7");
@@ -246,10 +247,10 @@ fn the_vector_of_uuid7() {
     assert_eq!(key, Uuid7::from_parts(0x017f_22e2_79b0, 0xcc3, 0x18c4_dc0c_0c07_398f));
 }
 
-/// The clock's time is where RFC 9562 puts it, and all other bits are random.
+/// The clock's time is in RFC 9562's place, and all other bits are random.
 #[test]
 fn the_layouts_of_uuid7_bit_by_bit() {
-    // 0.5 ms and 244 ns: the fraction is 0x801 of 4,096, 0x200 of 1,024, 0x80100 of 2^20.
+    // The time has 0.5 ms and 244 ns: the fraction is 0x801 of 4,096, 0x200 of 1,024, 0x80100 of 2^20.
     let now = NOON + Duration::from_nanos(500_245);
     for (method, zeros, ones) in [
         (Uuid7Method::Fraction, "7801-8000-000000000000", "7801-bfff-ffffffffffff"),
@@ -266,7 +267,7 @@ fn the_layouts_of_uuid7_bit_by_bit() {
     }
 }
 
-/// A time is read as it was written, to the step of each method.
+/// A time is read as written, to the step of each method.
 #[test]
 fn fractions_are_read_as_they_were_written() {
     let now = NOON + Duration::from_nanos(123_456_789);
@@ -280,7 +281,7 @@ fn fractions_are_read_as_they_were_written() {
     }
 }
 
-/// However many keys are requested, and even if the clock stops.
+/// The number of keys does not matter, even if the clock stops.
 #[test]
 fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
     for method in METHODS {
@@ -291,11 +292,11 @@ fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
         let last = keys[keys.len() - 1];
         let limit = UNIX_EPOCH + NOON + Duration::from_millis(10);
         assert!(last.time() <= limit, "{method:?}: {:?}", last.time());
-        // As soon as the clock has moved past the keys, it is what they tell.
+        // As soon as the clock has passed the keys, they have its time.
         clock.set(NOON + Duration::from_secs(1));
         let next = generator.generate();
         assert_eq!(next.time(), clock.now(), "{method:?}");
-        // Set back, it takes no key along.
+        // A clock that is set back does not affect keys.
         clock.set(NOON - Duration::from_secs(3_600));
         let after: Vec<_> = (0..200_000).map(|_| generator.generate()).collect();
         assert!(next < after[0] && after.is_sorted_by(|a, b| a < b), "{method:?}");
@@ -304,7 +305,7 @@ fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
     }
 }
 
-/// The spec: "01BX5ZZKBKACTAV9WEVGEMMVRZ", then "…VS0", and so on; the article's five.
+/// The spec has "01BX5ZZKBKACTAV9WEVGEMMVRZ", then "…VS0", and so on, and the article has five.
 #[test]
 fn monotonic_ulids_follow_the_spec() {
     for (start, ends) in [
@@ -319,7 +320,7 @@ fn monotonic_ulids_follow_the_spec() {
     }
 }
 
-/// A generator with this first key, on a clock that has stopped.
+/// Returns a generator with this first key on a stopped clock.
 fn ulids_from(first: Ulid) -> UlidGenerator<Arc<SetClock>, Numbers> {
     let random = first.into_repr().as_u128() << 48;
     let numbers = [random >> 64, random & u128::from(u64::MAX)];
@@ -328,7 +329,7 @@ fn ulids_from(first: Ulid) -> UlidGenerator<Arc<SetClock>, Numbers> {
     UlidGenerator::with(clock, Numbers(numbers.into_iter().rev().collect::<Vec<_>>().into()))
 }
 
-/// Numbers in turn, the last one first.
+/// Returns numbers in turn, the last one first.
 struct Numbers(Mutex<Vec<u64>>);
 
 impl Random for Numbers {
@@ -343,7 +344,7 @@ impl Random for Numbers {
     }
 }
 
-/// The spec: "…MMVRZZZZZZ…" and no further within the millisecond.
+/// The spec has "…MMVRZZZZZZ…" and nothing further within the millisecond.
 #[test]
 fn ulids_overflow_as_the_spec_says() {
     let last_but_one: Ulid = "01BX5ZZKBKZZZZZZZZZZZZZZZY".parse().expect("a ULID");
@@ -416,7 +417,7 @@ fn int64_has_its_parts_and_its_limits() {
     while let Ok(id) = generator.generate() {
         ids.push(id);
     }
-    // This second from a random start in the lower half, and all of the next.
+    // The ids are those of this second from a random start in the lower half, and all of the next.
     assert!((2_048 + 4_096..=8_192).contains(&ids.len()), "{}", ids.len());
     assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > 0);
     assert!(ids.iter().all(|id| layout.node(*id) == 65_535));
@@ -428,7 +429,7 @@ fn int64_has_its_parts_and_its_limits() {
     clock.advance(Duration::from_secs(2));
     let next = generator.generate().expect("a new second");
     assert!(next > ids[ids.len() - 1] && layout.time(next) == clock.now());
-    // 2106-02-07, and after it.
+    // The times are 2106-02-07 and later.
     clock.set(Duration::from_secs(u64::from(u32::MAX)));
     assert!(generator.generate().is_ok_and(|id| (0..1 << 60).contains(&id)));
 }
@@ -458,7 +459,7 @@ fn pseudo_ordered_keys_share_a_prefix_during_a_window() {
     for _ in 0..500 {
         let keys: Vec<Uuid> = (0..20).map(|_| ours.generate()).collect();
         assert!(keys.iter().all(|key| prefix(*key) == prefix(keys[0])));
-        // Another process with the same secret.
+        // This generator belongs to another process with the same secret.
         assert_eq!(prefix(generator(&secret).generate()), prefix(keys[0]));
         assert!(keys.iter().all(|key| key.get_version_num() == 4));
         assert!(keys.iter().all(|key| key.get_variant() == uuid::Variant::RFC4122));
@@ -466,10 +467,10 @@ fn pseudo_ordered_keys_share_a_prefix_during_a_window() {
         strangers.push(prefix(theirs.generate()));
         clock.advance(hour);
     }
-    // With another secret, others.
+    // Another secret has other prefixes.
     let same = prefixes.iter().zip(&strangers).filter(|(a, b)| a == b);
     assert!(same.count() < 5);
-    // Neither time nor order shows: windows are all over the range.
+    // Windows are spread over the range, so neither time nor order shows.
     let ascending = prefixes.windows(2).filter(|pair| pair[0] < pair[1]).count();
     assert!((200..300).contains(&ascending), "{ascending}");
     prefixes.sort_unstable();
@@ -481,8 +482,8 @@ fn pseudo_ordered_keys_share_a_prefix_during_a_window() {
     assert!(PseudoOrderedGenerator::new(&secret, Duration::ZERO, 16).is_err());
 }
 
-/// By a second program: AES-128 of the window's number under HKDF-SHA-256 (salt `opaque-id.v1`, label
-/// `window`).
+/// The prefixes come from a second program: AES-128 of the window's number under HKDF-SHA-256 (salt
+/// `opaque-id.v1`, label `window`).
 #[test]
 fn pseudo_ordered_prefixes_are_the_same_everywhere() {
     let clock = SetClock::at(Duration::from_secs(1_645_557_742));
@@ -494,7 +495,7 @@ fn pseudo_ordered_prefixes_are_the_same_everywhere() {
 }
 
 proptest! {
-    /// Whatever a clock does, keys grow.
+    /// Keys grow on any clock.
     #[test]
     fn order_holds_on_any_clock(times in prop::collection::vec(any::<u32>(), 1..200), method in 0..5_usize) {
         let clock = SetClock::at(NOON);

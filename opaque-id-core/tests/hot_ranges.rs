@@ -1,7 +1,8 @@
-//! The figures of docs/ENGINES.md: how much of the inserts of an hour, and of a second, go to the hottest of 64 ranges of keys. A
-//! database that splits tables by ranges of their keys over its servers has to bear them.
+//! The figures of docs/ENGINES.md: the share of an hour's, and of a second's, inserts in the hottest of 64
+//! ranges of keys. A database that splits tables by ranges of their keys over its servers must bear this
+//! load.
 //!
-//! The ranges are of the same size by the keys of the ten hours before, because a database splits what has grown.
+//! The ranges have the same size by the keys of the ten hours before, because a database splits grown ranges.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -72,7 +73,7 @@ fn the_hottest_ranges_are_as_documented() {
             world.time.set(Duration::from_secs(1_800_000_000 + second));
             (0..count).map(move |i| key(second * count + i))
         };
-        // Fewer keys per second are enough to find where the ranges begin.
+        // Fewer keys per second are enough to find the start of the ranges.
         let mut before: Vec<_> = (0..10 * HOUR).flat_map(|second| keys(second, 10)).collect();
         before.sort_unstable();
         let starts: Vec<_> = (1..RANGES).map(|i| before[i * before.len() / RANGES]).collect();

@@ -1,4 +1,4 @@
-//! Integers of 32 bits: the same wire format as `i64`, and nothing that does not fit.
+//! Integers of 32 bits: the same wire format as `i64`, and no values that do not fit.
 
 use opaque_id_core::{External, IdRange, Internal, OpaqueId, OpenError};
 
@@ -19,7 +19,7 @@ fn id<T: OpaqueId>(key: T::Key) -> T::Internal {
     T::Internal::from_repr(key.into_repr()).expect("it fits")
 }
 
-/// A column that becomes wider changes no id, also if its resource's key does.
+/// A column that becomes wider changes no id, even if its resource's key does.
 #[test]
 fn the_wire_format_is_the_same_for_all_integers() -> Result<(), Box<dyn std::error::Error>> {
     let keyring = new_keyring(0);

@@ -13,15 +13,15 @@ resources! {
     User(prefix = "user");
     Session(prefix = "session", form = "tagged");
     Order(prefix = "order", domain = "purchase", key = i64);
-    /// Renamed from `order`, whose domain it keeps.
+    /// A resource that was renamed from `order` and keeps its domain.
     Purchase(prefix = "purchase", key = i64);
-    /// The same domain as `Order` and `Purchase`, with another kind of key.
+    /// A resource with the domain of `Order` and `Purchase` and another kind of key.
     NewPurchase(prefix = "purchase_v2", domain = "purchase");
-    /// The prefix of `User`, with other ids.
+    /// A resource with the prefix of `User` and other ids.
     Customer(prefix = "user", domain = "customer");
-    /// Its ids look like cursors of `User`.
+    /// A resource with ids that look like cursors of `User`.
     UserCursor(prefix = "user_cursor", form = "tagged");
-    /// They do not in this form.
+    /// A resource whose form excludes this.
     TextCursor(prefix = "order_cursor");
 }
 
@@ -128,7 +128,7 @@ fn made_up_ids_do_not_count_as_opened() {
     let key_id = keyring.sealing_key_id();
     let mut opened = 0;
     for i in 0..10_000_u32 {
-        // What a stranger sends: 26 characters of the alphabet.
+        // A stranger sends 26 characters of the alphabet.
         let text = format!("user_{:026}", u64::from(i) * 7_919);
         let made_up: External<User> = text.parse().expect("well formed");
         opened += u64::from(keyring.open(made_up).is_ok());
@@ -137,7 +137,7 @@ fn made_up_ids_do_not_count_as_opened() {
     assert_eq!(keyring.opened_count(key_id), 0);
     assert_eq!(keyring.unconfirmed_count(key_id), opened);
 
-    // Nor what was never opened.
+    // An id that was never opened does not count either.
     let fresh = self::keyring();
     let unopened = fresh.seal(Internal::<User>::generate());
     fresh.confirm(unopened);
@@ -171,10 +171,10 @@ fn a_domain_belongs_to_one_kind_of_key() {
         let sealed = std::panic::catch_unwind(|| keyring.seal(Internal::<NewPurchase>::generate()));
         assert!(sealed.is_err());
     }
-    // Others are not disturbed.
+    // Other resources are not affected.
     let order = Internal::<Order>::from_key(1).expect("any integer");
     assert_eq!(keyring.open(keyring.seal(order)), Ok(order));
-    // Another secret is another domain.
+    // Another secret has other domains.
     let other = Keyring::builder().sealing(0, bytes(9)).build().expect("one");
     assert!(other.prepare::<NewPurchase>().is_ok());
 }
@@ -191,7 +191,7 @@ fn a_prefix_belongs_to_one_resource() {
         assert!(keyring.prepare::<Order>().is_ok());
         assert!(keyring.prepare::<TextCursor>().is_ok());
     }
-    // In the other order.
+    // The order is reversed.
     let other = Keyring::builder().sealing(0, bytes(9)).build().expect("one");
     assert!(other.prepare::<UserCursor>().is_ok());
     let error = other.prepare::<User>().expect_err("its cursors look like ids");
@@ -204,7 +204,7 @@ macro_rules! parameter {
     };
 }
 
-/// Its key is a parameter, which the derive cannot see.
+/// A resource whose key is a parameter. The derive cannot see this.
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "generic", key = parameter!())]
 struct Generic<K: Key>(K);
@@ -263,7 +263,7 @@ fn any_uuid_is_a_key_where_none_is_checked() {
     assert_ne!(id, Internal::random());
     let uuid = Uuid::from_u128(7);
     assert_eq!(Internal::<File>::from(uuid).expose_key(), uuid);
-    // The order of external ids is none of keys, and each id has one place in it.
+    // The order of external ids is unrelated to their keys, and each id has one place in it.
     let keyring = Keyring::builder().sealing(0, bytes(1)).build().expect("a good secret");
     let ids = (0..99).map(|key| keyring.seal(Internal::<File>::from(Uuid::from_u128(key))));
     let ids: Vec<_> = ids.collect();
@@ -287,7 +287,7 @@ fn audiences_open_only_their_own_ids() {
         assert!(keyring.open_cursor(after.seal_cursor(id)).is_err());
         let others = keyrings.iter().enumerate().filter(|(other, _)| *other != i);
         assert!(others.into_iter().all(|(_, other)| other.open(external).is_err()));
-        // It rotates with the keyring, and its ids count.
+        // The audience's keyring rotates with the keyring, and its ids count.
         let old_id = before.for_audience(names[i]).seal(id);
         assert_eq!(keyring.renew(old_id), Ok(external));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Files of secrets: read only if they can be one, and only if others can't read them.
+//! Files of secrets are read only if they can be one, and only if others cannot read them.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn a_file_that_others_can_read_or_write_is_refused() {
             message.contains("chmod 600") && message.contains(&format!("{mode:o}")),
             "{message}"
         );
-        // By an explicit choice.
+        // This is an explicit choice.
         assert!(Keyring::from_shared_file(&path).is_ok(), "{mode:o}");
     }
     // A link is as private as its target.
@@ -89,12 +89,12 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
     }
     assert_eq!(MasterSecret::redact(""), "");
     assert_eq!(MasterSecret::redact(&format!("ä{secret}ö c0ffee")), "ä[64 hex digits]ö c0ffee");
-    // As after a slip of the mouse.
+    // A text may be selected incompletely.
     assert_eq!(MasterSecret::redact(&secret[3..]), "[61 hex digits]");
     assert_eq!(MasterSecret::redact(&secret[24..]), secret[24..]);
 }
 
-/// Some editors begin a file with it.
+/// Some editors begin a file with a byte order mark.
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_first_entry() {
     let folder = tempfile::tempdir().expect("a folder");

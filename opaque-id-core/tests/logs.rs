@@ -1,4 +1,4 @@
-//! Ids in logs, in a process of their own because they are revealed for all of it.
+//! Ids in logs, in a separate process because they are revealed for all of it.
 
 use std::thread;
 
@@ -23,7 +23,7 @@ resources! {
     InUuid(prefix = "in_uuid", form = "uuid");
     Mapped(prefix = "mapped", key = i64, form = "mapped");
     AsUuid(prefix = "as_uuid", key = i64, form = "mapped_uuid");
-    // Another kind of key in a domain that is taken: whatever seals it panics.
+    // A resource with another kind of key in a taken domain, so sealing panics.
     Taken(prefix = "taken", domain = "part", key = Ulid);
 }
 
@@ -78,10 +78,10 @@ fn ids_are_revealed_for_logs_alone() -> Result<(), Box<dyn std::error::Error>> {
     all(&first);
     let taken = Internal::<Taken>::generate();
     assert_eq!(format!("{taken:?}"), "Internal<taken>(..)");
-    // It is no id of an API, not even with a secret of its own.
+    // It is not an id of an API, even if it has its own secret.
     assert!(!format!("{id:?}").contains(&first.seal(id).to_string()["part_".len()..]));
 
-    // While secrets are replaced, each thread shows what one of them sealed.
+    // While secrets are replaced, each thread shows an id that one of them sealed.
     let both = build(Keyring::builder().sealing(0, old.clone()).opening(1, new.clone()))?;
     let second = build(Keyring::builder().sealing(1, new.clone()).opening(0, old.clone()))?;
     let texts = || {

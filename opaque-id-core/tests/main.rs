@@ -1,11 +1,11 @@
-//! The core's promises, a module each. What needs a process of its own is a target of its own.
+//! The core's promises, one module each. Tests that need a separate process are separate targets.
 
 use opaque_id_core::form::Form;
 use opaque_id_core::key::Key;
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 
-/// Resources by the options of their derive.
+/// Writes resources by the options of their derive.
 macro_rules! resources {
     ($($(#[$doc:meta])* $name:ident($($options:tt)*);)*) => {$(
         $(#[$doc])*
@@ -15,26 +15,26 @@ macro_rules! resources {
     )*};
 }
 
-/// A keyring of one new secret.
+/// Returns a keyring of one new secret.
 fn new_keyring(key_id: u8) -> Keyring {
     let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
     keyring.build().expect("a good secret")
 }
 
-/// A keyring of four secrets, of which the one with key id 0 seals.
+/// Returns a keyring of four secrets. The one with key id 0 seals.
 fn four_secrets() -> Keyring {
     let keyring = Keyring::builder().sealing(0, bytes(1)).opening(1, bytes(2));
     keyring.opening(2, bytes(3)).opening(3, bytes(4)).build().expect("four secrets")
 }
 
-/// A resource of a key and a form, as a tool has it.
+/// Returns a resource of a key and a form, as tools use it.
 fn of_tool<K: Key, F: Form>(keyring: &Keyring, prefix: &str, domain: &str) -> RuntimeResource {
     let key = std::any::type_name::<K>().rsplit("::").next().expect("a name");
     let (key, form) = (key.parse().expect("a kind"), F::NAME.parse().expect("a form"));
     RuntimeResource::new(keyring, prefix, domain, key, form).expect("they go together")
 }
 
-/// Bytes that look like a secret.
+/// Returns bytes that look like a secret.
 fn bytes(seed: u8) -> [u8; 32] {
     std::array::from_fn(|i| u8::try_from(i).unwrap_or(0).wrapping_mul(59) ^ seed.wrapping_mul(167))
 }

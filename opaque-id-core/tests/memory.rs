@@ -1,5 +1,5 @@
-//! After a keyring is dropped, the process's memory contains none of its secrets; it is read from outside. This
-//! is a separate program, which starts itself as the process to inspect.
+//! After a keyring is dropped, the process's memory contains none of its secrets. Another process reads the
+//! memory. This is a separate program that starts itself as the process to inspect.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -43,7 +43,7 @@ mod linux {
     #[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
     struct Invoice;
 
-    /// The process that is inspected: a keyring from a file, and one from a builder.
+    /// Runs the inspected process: a keyring from a file, and one from a builder.
     pub(super) fn observed(file: &OsStr, single: &OsStr) -> Result {
         let of_file = Keyring::from_file(file)?;
         let secret = read(single)?;
@@ -109,7 +109,7 @@ mod linux {
 
         assert_eq!(states.next().ok_or("no state")??, "alive");
         let alive = found(&child, &traces)?;
-        // Otherwise what is found later says nothing.
+        // Without these traces, a later search would prove nothing.
         for needed in ["master secret, end", "PRK", "block", "feistel 5, round 10"] {
             let count = alive.iter().filter(|name| **name == needed).count();
             assert!(count >= 1, "{needed} is not there while the keyring lives");
@@ -188,7 +188,7 @@ mod linux {
         named
     }
 
-    /// FIPS 197, section 5.2.
+    /// Expands a key (FIPS 197, section 5.2).
     fn round_keys(key: &[u8; 16]) -> [[u8; 16]; 11] {
         fn times_two(byte: u8) -> u8 {
             byte << 1 ^ if byte >> 7 == 1 { 0x1b } else { 0 }

@@ -1,4 +1,4 @@
-//! What a recorder of the crate `metrics` gets.
+//! The values that a recorder of the crate `metrics` receives.
 
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
     };
     let recorded = Recorded::default();
     metrics::with_local_recorder(&recorded, || {
-        // Which compares old ids with new ones, and refuses nothing.
+        // Building compares old ids with new ones, and refuses nothing.
         let old = old_ids(SystemTime::now() + std::time::Duration::from_secs(86_400));
         let ended = old_ids(UNIX_EPOCH);
         assert!("nonsense".parse::<External<Team>>().is_err());

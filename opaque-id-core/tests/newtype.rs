@@ -1,4 +1,4 @@
-//! What `#[derive(IdNewtype)]` makes of a type of the application.
+//! The output of `#[derive(IdNewtype)]` for a type of the application.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ struct PartId(Internal<Part>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 struct r#UserId(Internal<User>);
 
-/// One newtype for all resources of an application.
+/// One newtype serves all resources of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 struct Id<T: OpaqueId = Part>(Internal<T>)
 where
@@ -77,18 +77,18 @@ fn a_newtype_is_an_internal_id() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(PartId::from(keyring.open(shown)?), id);
     assert_eq!(keyring.view::<_, External<Part>>(id), shown);
     assert_eq!(keyring.accept::<_, PartId>(shown)?, id);
-    // Both ways, and by the trait that adapters read and write with.
+    // The conversions work in both directions, and by the trait that adapters read and write with.
     let internal: Internal<Part> = id.into();
     assert_eq!((PartId::from(internal), internal.expose_key()), (id, 42));
     assert_eq!(PartId::from_repr(42)?, id);
     assert_eq!(format!("{id:?}"), "PartId(Internal<part>(..))");
-    // Also of another resource's instance.
+    // The instance of another resource works too.
     let generic: Id<User> = keyring.open(keyring.seal(UserId(Internal::generate())))?.convert();
     assert_eq!(keyring.open(keyring.seal(generic))?.0, Internal::from(generic));
     Ok(())
 }
 
-/// `Opened<User>` and whatever else opens an id give the newtype.
+/// `Opened<User>` and every other way of opening an id return the newtype.
 #[test]
 fn a_resource_can_name_its_newtype() -> Result<(), Box<dyn std::error::Error>> {
     let keyring = new_keyring(0);
@@ -178,7 +178,7 @@ fn the_derives_need_no_prelude() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A table whose first rows have UUIDv4 and whose later ones have UUIDv7.
+/// The first rows of the table have UUIDv4 and the later ones UUIDv7.
 #[test]
 fn uuids_of_several_versions_are_generated_as_version_7() {
     #[derive(Debug, OpaqueId)]

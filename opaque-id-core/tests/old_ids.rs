@@ -1,4 +1,5 @@
-//! Old ids: canonical, up to the last key that was shown, until the date, and never taken for other keys.
+//! Old ids are accepted in canonical spelling, up to the last shown key, until the date, and never as other
+//! keys.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,7 +32,7 @@ fn all<T: SealedResource>() -> OldIdsBuilder<T> {
     OldIds::builder(IdRange::all(), UNIX_EPOCH..end())
 }
 
-/// The key that a text is accepted as.
+/// Returns the key that a text is accepted as.
 fn accepted<T: SealedResource>(
     old_ids: &OldIds<T>,
     keyring: &Keyring,
@@ -58,7 +59,7 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
     assert_eq!(accept("-1"), Ok(order(-1)));
     let new = |key| keyring.seal(order(key)).to_string();
     assert_eq!(accept(&new(42)), Ok(order(42)));
-    // New ids have no last one.
+    // New ids have no bound.
     assert_eq!(accept(&new(5_013)), Ok(order(5_013)));
     assert!(matches!(accept("5013"), Err(IdError::NeverShown { .. })));
     for text in ["042", "+42"] {
@@ -106,7 +107,7 @@ fn uuids_ulids_and_type_ids_are_accepted_in_the_spellings_of_their_parsers() {
         format!("USER_{body}"),
         format!("user_{ulid}"),
         format!("users_{body}"),
-        // Not of version 7.
+        // The UUID does not have version 7.
         Uuid::nil().to_string(),
     ] {
         assert!(accepted(&users, &keyring, &text).is_err(), "{text}");
@@ -119,10 +120,10 @@ fn uuids_ulids_and_type_ids_are_accepted_in_the_spellings_of_their_parsers() {
     ));
 }
 
-/// A list that is filtered by an old id says whether it is accepted.
+/// A list that is filtered by an old id shows whether it is accepted.
 #[test]
 fn the_bound_is_not_a_count() {
-    /// The last key that is accepted, as anyone can find it.
+    /// Returns the last accepted key, as any client can find it.
     fn bound<T: SealedResource>(
         last: T::Internal,
         form: impl FnOnce(OldIdsBuilder<T>) -> OldIdsBuilder<T>,
@@ -196,7 +197,7 @@ fn type_ids_are_never_taken_for_new_ids() {
         let id = Internal::<User>::generate();
         let text = format!("user_{}", Ulid::from(*id.as_repr()).to_string().to_lowercase());
         assert_eq!(accepted(&users, &keyring, &text), Ok(id));
-        // The keyring is replaced by one with a secret of key id 0, after `OldIds` were built.
+        // The keyring gets a secret with key id 0 after `OldIds` were built.
         assert!(matches!(
             accepted(&users, &with_key_id_0, &text),
             Err(IdError::Ambiguous { resource: "user", .. })
@@ -207,7 +208,7 @@ fn type_ids_are_never_taken_for_new_ids() {
     assert!(opened_by_chance > 0, "what the refusals are for");
 }
 
-/// The uuid form accepts the keys of only such kinds whose own UUIDs are not of version 8.
+/// The uuid form accepts only kinds of keys whose own UUIDs do not have version 8.
 #[test]
 fn uuids_do_not_look_like_the_uuid_form() {
     let keyring = keyring(0);
@@ -223,17 +224,17 @@ fn uuids_do_not_look_like_the_uuid_form() {
 
 #[test]
 fn old_forms_that_look_like_new_ids_are_refused_at_the_start() {
-    // An old API that showed a version-8 UUID for each team.
+    // An old API showed a version-8 UUID for each team.
     let read = |text: &str| text.strip_prefix("00000000-0000-8000-8000-0000")?.parse().ok();
     let write = |key: u32| format!("00000000-0000-8000-8000-0000{key:08}");
     let refused = all::<Team>().form("version 8", read, write).build(&keyring(0));
     assert!(matches!(refused, Err(KeyringError::AmbiguousOldIds { old_form: "version 8", .. })));
 }
 
-/// `build` compares some keys only.
+/// `build` compares only some keys.
 #[test]
 fn an_old_id_that_looks_like_a_new_one_is_never_opened_as_one() {
-    // TypeIDs with their digits reversed, whose first digit can be any.
+    // The old ids are TypeIDs with reversed digits, so the first digit can be any.
     let read = |text: &str| {
         let digits: String = text.strip_prefix("file_")?.chars().rev().collect();
         let ulid: Ulid = digits.to_uppercase().parse().ok()?;
@@ -305,7 +306,7 @@ fn sqids_are_accepted_in_canonical_texts() {
     let sqids = sqids::Sqids::default();
     let sqid = sqids.encode(&[42]).expect("a sqid");
     assert_eq!(accepted(&orders, &keyring, &sqid), Ok(order(42)));
-    // Several texts decode to one number; only one of them was ever shown.
+    // Several texts decode to one number, and only one of them was ever shown.
     let texts = (0..5_000u32).map(|i| format!("{i:x}"));
     let aliases = texts.filter(|text| one(&sqids.decode(text)).is_some());
     let aliases = aliases.filter(|text| sqids.encode(&sqids.decode(text)).as_ref() != Ok(text));
@@ -379,12 +380,12 @@ fn a_resource_moves_from_the_text_form_to_the_short_one() {
         assert_eq!(found.is_ok(), opened, "{key}");
         assert!(found.is_err() || found.is_ok_and(|found| found.old_form == old_form));
     }
-    // An integer that has no shorter id: its text is the new id.
+    // The integer has no shorter id, so its text is the new id.
     for key in [1 << 36, -1] {
         let found = orders.open(&text(key), &ours).expect("a new id");
         assert_eq!((found.old_form, found.id.expose_key()), (None, key));
     }
-    // Every id that was accepted counts for its secret, once; what was refused does not.
+    // Every accepted id counts once for its secret, and refused ids do not count.
     let key_id = ours.sealing_key_id();
     assert_eq!((ours.opened_count(key_id), ours.unconfirmed_count(key_id)), (1, 2));
     assert!(orders.open(&text(42), &keyring(0)).is_err());

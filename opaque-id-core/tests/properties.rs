@@ -1,4 +1,4 @@
-//! Round trips of every key through every form that it has, changed ids, and parsers that never panic.
+//! Round trips of every key through each of its forms, changed ids, and parsers that never panic.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -48,7 +48,8 @@ fn secret() -> impl Strategy<Value = [u8; 32]> {
         .prop_filter("not one byte", |secret| secret.iter().any(|byte| *byte != secret[0]))
 }
 
-/// Checks that an external id or a cursor can be read from its text, its JSON and its bytes, whose number it returns.
+/// Checks that an external id or a cursor can be read from its text, its JSON and its bytes. Returns the
+/// number of bytes.
 pub(crate) fn reads_back<V>(shown: V) -> Result<usize, TestCaseError>
 where
     V: Debug + Display + PartialEq + FromStr + Serialize + DeserializeOwned,
@@ -62,14 +63,14 @@ where
     Ok(bytes.len())
 }
 
-/// A mapped id is its UUID.
+/// Checks that a mapped id is its UUID.
 fn maps<T: MappedResource>(uuid: Uuid) -> Result<(), TestCaseError> {
     let external = External::<T>::from(uuid);
     prop_assert_eq!(external.to_uuid(), uuid);
     reads_back(external).map(|_| ())
 }
 
-/// Checks that an id is sealed and opened again, also as a tool does, and renewed.
+/// Checks that an id is sealed, opened and renewed, and that a tool can open it.
 fn round_trips<T>(secret: [u8; 32], bits: u128) -> Result<(), TestCaseError>
 where
     T: SealedResource<Internal = Internal<T>>,
@@ -122,11 +123,11 @@ proptest! {
         round_trips::<TextU32>(secret, bits)?;
         round_trips::<UuidU32>(secret, bits)?;
         round_trips::<ShortU32>(secret, bits)?;
-        // The shorter of the short ids.
+        // The key has the shorter of the short ids.
         round_trips::<ShortInt>(secret, bits >> 28)?;
     }
 
-    /// The strategies of this crate's features make keys that the form has room for.
+    /// The strategies of this crate's features generate keys that fit the form.
     #[test]
     #[cfg(all(feature = "arbitrary1", feature = "proptest1"))]
     fn generated_ids_are_keys_of_their_resource(
@@ -143,7 +144,7 @@ proptest! {
         is_checked(int)?;
     }
 
-    /// Opening looks at the bits, and everything else at the check.
+    /// Opening checks the bits, and all other code uses the check.
     #[test]
     fn what_a_form_has_room_for_are_its_fixed_bits(bits: u128, int: i64) {
         fn agrees<F: FormOf<K>, K: Key>(repr: K::Repr) -> Result<(), TestCaseError> {
@@ -169,7 +170,7 @@ proptest! {
         }
     }
 
-    /// Another implementation: the `fpe` crate's.
+    /// The other implementation is the `fpe` crate's.
     #[test]
     fn the_short_form_is_ff1(key: [u8; 16], block in 0..1_u64 << FF1_BITS) {
         let digits = (0..FF1_BITS).rev().map(|i| u16::from(block >> i & 1 == 1));
@@ -216,7 +217,7 @@ proptest! {
     }
 }
 
-/// Every change of a text in one character from `start` on.
+/// Returns every change of a text in one character from `start` on.
 pub(crate) fn changes<'t>(
     text: &'t str,
     start: usize,
@@ -228,12 +229,12 @@ pub(crate) fn changes<'t>(
     })
 }
 
-/// Counts the changed ids that open, each to another key.
+/// Counts the changed ids that open. Each opens to another key.
 fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
     let resource = of_tool::<K, F>(&four_secrets(), "user", "user");
     let key = key.into_repr().to_any();
     let id = resource.seal(key).expect("a key of the form");
-    // Also to characters that no id has.
+    // The changes include characters that no id has.
     let changes = changes(&id, 0, "0123456789abcdefghijklmnopqrstuvwxyzABC_-+ é");
     let opened = changes.filter_map(|changed| resource.open(&changed).ok());
     opened.inspect(|(other, _)| assert_ne!(*other, key, "two texts open to one key")).count()
@@ -245,7 +246,7 @@ fn a_changed_id_is_refused_or_opens_to_another_key() {
     let v7 = Uuid7::try_from(uuid).expect("a UUIDv7");
     let structured = StructuredKey::try_from(Uuid::from_u64_pair(42, 7)).expect("in range");
     // Of some 800 changes within the alphabet one in 64 looks like a UUIDv7, one in 256 like a structured
-    // key, and any like a ULID; a uuid form has no bit that would tell.
+    // key, and any like a ULID. A uuid form has no bit that would show the change.
     assert!((1..60).contains(&opened_changes::<_, Text>(v7)));
     assert!(opened_changes::<_, Text>(structured) < 30);
     assert!(opened_changes::<_, Text>(Ulid::from(uuid)) > 700);
@@ -271,7 +272,7 @@ fn an_integer_has_one_short_id() {
         assert_eq!(narrow.open(&id).ok().map(|(key, _)| key), in_32_bits.map(Repr::to_any));
         assert_eq!(in_32_bits.map(|_| narrow.seal(any)), in_32_bits.map(|_| Ok(id.clone())));
     }
-    // A first bit that is not zero, and other lengths.
+    // The ids have a first bit that is not zero, or another length.
     let id = short.seal(AnyKey::Int(42)).expect("any");
     for first in "ghjkmnpqrstvwxyz".chars() {
         assert!(short.open(&format!("user_{first}{}", &id[6..])).is_err());
@@ -281,7 +282,7 @@ fn an_integer_has_one_short_id() {
     }
 }
 
-/// Of 2^26 made-up ids one opens, whichever they are: 1,000,000 are refused but for one in 67 runs.
+/// One of 2^26 made-up ids opens, so 1,000,000 are all refused except in one of 67 runs.
 #[test]
 fn a_made_up_short_id_is_refused() {
     let keyring = keyring(bytes(8));

@@ -1,4 +1,4 @@
-//! Ranges of ids contain exactly the right ids: by cursors, by times, and by both.
+//! Ranges of ids contain exactly the right ids, by cursors, by times, and by both.
 #![expect(clippy::cast_possible_truncation, reason = "any bits will do")]
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
     Internal::from_key(key).expect("a key of the resource")
 }
 
-/// Ids that are likely to be neighbors, or at an end.
+/// Returns an id that is likely to be a neighbor of others or at an end.
 fn near(any: u128, end: u8) -> u128 {
     match end % 4 {
         0 => any,
@@ -124,7 +124,7 @@ fn bounds_of_layouts() {
     assert!(range.contains(id(key)) && rest.last() == range.last());
 }
 
-/// Stripe's `starting_after=<id>`, where an id can't be made up.
+/// Stripe's `starting_after=<id>` works if an id cannot be made up.
 #[test]
 fn opened_ids_with_a_tag() {
     let keyring = new_keyring(0);

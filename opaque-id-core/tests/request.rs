@@ -1,4 +1,4 @@
-//! What `#[derive(IntoModel)]` opens by types alone, and where it says that an id does not open.
+//! The conversions of `#[derive(IntoModel)]` by types alone, and the places of its errors.
 
 use opaque_id_core::{External, Internal, IntoModel};
 use serde::{Deserialize, Deserializer};
@@ -131,7 +131,7 @@ fn the_error_points_at_the_field_by_the_names_of_serde() -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// As SeaORM's `ActiveValue`.
+/// A type like SeaORM's `ActiveValue`.
 #[derive(Debug, Default, PartialEq)]
 enum Active<T> {
     Set(T),
@@ -156,7 +156,7 @@ struct Insert {
 #[derive(Deserialize, IntoModel)]
 #[model(into = ActiveUser, with = patched, default)]
 struct Patch {
-    /// Left out, null, or an id.
+    /// The id may be left out, null, or given.
     #[serde(default, deserialize_with = "present")]
     team_id: Option<Option<External<Team>>>,
     name: Option<String>,

@@ -1,6 +1,6 @@
 //! Patterns, and schemas of schemars and each utoipa.
 
-// By the names that their derives expect.
+// The derives expect these names.
 extern crate schemars1 as schemars;
 
 #[path = "schema/utoipa"]
@@ -31,7 +31,7 @@ resources! {
     MappedUuid(prefix = "a_1", key = i64, form = "mapped_uuid");
 }
 
-/// A text from the pattern parses. A text that is a little different parses exactly if the pattern matches it.
+/// A text from the pattern parses. A slightly different text parses exactly if the pattern matches it.
 fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest1::test_runner::TestRunner) {
     fn check<V: std::str::FromStr>(pattern: &str, runner: &mut proptest1::test_runner::TestRunner) {
         let regex = Regex::new(pattern).expect("a pattern");
@@ -98,7 +98,7 @@ fn schemars_schemas_refer_to_ids() {
     assert_eq!(schema["$defs"]["a_1_id"], team_id());
     assert_eq!(schema["properties"]["id"], json!({"$ref": "#/$defs/a_1_id"}));
     assert_eq!(schema["properties"]["others"]["items"], json!({"$ref": "#/$defs/a_1_id"}));
-    // Another resource with the same prefix has a definition of its own.
+    // Another resource with the same prefix has its own definition.
     let uuid = &schema["$defs"]["a_1_id2"];
     assert_eq!((&uuid["format"], &uuid["maxLength"]), (&json!("uuid"), &json!(36)));
     assert_eq!(schema["$defs"]["a_1_cursor"]["maxLength"], json!(4 + 7 + 34));

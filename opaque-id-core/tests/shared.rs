@@ -54,7 +54,7 @@ fn a_rotation_in_steps_is_accepted_and_a_jump_is_not() {
         assert_eq!(shared.current().sealing_key_id().get(), sealing);
         assert_eq!(shared.current().open(id).is_ok(), entries.contains(&&*a));
     }
-    // A request that has the keyring keeps it.
+    // A request keeps its keyring.
     assert_eq!(old.open(id), Ok(team(1)));
 }
 
@@ -72,7 +72,7 @@ fn counts_go_on() {
     assert_eq!(before.opened_count(key_id), 3);
 }
 
-/// Writes as Kubernetes and careful operators do: readers find the old file or the new one.
+/// Writes like Kubernetes and careful operators: readers find the old file or the new one.
 fn replace_file(path: &Path, text: &str) {
     let next = path.with_extension("next");
     fs::write(&next, text).expect("a file");
@@ -80,7 +80,7 @@ fn replace_file(path: &Path, text: &str) {
     fs::rename(next, path).expect("a file");
 }
 
-/// Watches, and receives the key ids that seal and the errors.
+/// Starts a watch, and receives the sealing key ids and the errors.
 fn watch(
     shared: &SharedKeyring,
     read: impl FnMut() -> Result<Keyring, KeyringError> + Send + 'static,
@@ -107,7 +107,7 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
     let (watch, reports) = watch(&shared, read);
     let next = || reports.recv_timeout(Duration::from_secs(60)).expect("a report");
 
-    // Ids are opened by the secrets of that moment; those of a step before always open.
+    // Ids are opened by the current secrets, and ids of the step before always open.
     let is_over = Arc::new(AtomicBool::new(false));
     let first = shared.current().seal(team(0));
     let work = {
@@ -247,19 +247,19 @@ fn commands_unwrap_and_their_failures_are_told() {
         assert!(error.ends_with(end), "{error}");
     };
     assert_eq!(unwrap("cat").expect("secrets").sealing_key_id().get(), 2);
-    // It may write before it reads, or not read at all.
+    // The command may write before it reads, or not read at all.
     assert!(unwrap(&format!("echo {text}; cat > /dev/null")).is_ok());
     assert!(unwrap(&format!("echo {text}")).is_ok());
-    // What it prints before it fails is not used.
+    // Output before a failure is not used.
     ends(unwrap("cat; exit 3"), "`sh` failed (exit status: 3): its standard error says why");
     ends(unwrap("true"), "has no entry (`opaque-id keygen` generates one)");
     ends(unwrap("yes"), "wrote more than 65536 bytes, so these are not secrets");
-    // What hangs is ended.
+    // A hanging command is ended.
     for script in ["sleep 60", "exec >&-; sleep 60", "sleep 60 <&0 & sleep 60"] {
         let limit = Duration::from_millis(100);
         ends(unwrapped_by(script, limit), "`sh` has not ended within 100ms");
     }
-    // What it leaves behind is not waited for, as an agent is.
+    // A process that the command leaves behind, such as an agent, does not delay the result.
     assert!(unwrap("cat; sleep 60 & exit").is_ok());
     let missing = UnwrapByCommand::new("no-such-program-anywhere");
     let error = Keyring::from_wrapped_file("Cargo.toml", &missing).expect_err("no program");
@@ -267,7 +267,7 @@ fn commands_unwrap_and_their_failures_are_told() {
     assert!(error.contains("cannot run `no-such-program-anywhere`"), "{error}");
 }
 
-/// A file of secrets that `cat` unwraps.
+/// Returns the keyring of a file of secrets that `cat` unwraps.
 fn unwrapped_by(script: &str, limit: Duration) -> Result<Keyring, KeyringError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("keys.wrapped");
@@ -285,7 +285,7 @@ fn a_command_is_killed_with_its_group() {
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo").success());
     let script = format!("sleep 60 > {} & sleep 60", fifo.display());
-    // Opens when the grandchild does, and ends when it does.
+    // The read opens and ends together with the grandchild.
     let grandchild = thread::spawn(move || fs::read(fifo));
     let error = unwrapped_by(&script, Duration::from_millis(300));
     assert!(matches!(error, Err(KeyringError::Unwrap { .. })), "{error:?}");
@@ -334,7 +334,7 @@ fn commands_do_not_inherit_secrets() {
     });
 }
 
-/// Runs a test in a process of its own, which `env` starts with these arguments.
+/// Runs a test in a separate process, which `env` starts with these arguments.
 #[cfg(target_os = "linux")]
 fn alone(name: &str, prepared: &[&str], test: impl FnOnce()) {
     const VARIABLE: &str = "OPAQUE_ID_TEST_ALONE";
@@ -350,6 +350,6 @@ fn alone(name: &str, prepared: &[&str], test: impl FnOnce()) {
         .args(["--exact", &format!("shared::{name}"), "--nocapture"])
         .env(VARIABLE, &ran);
     assert!(env.status().expect("env").success(), "see above");
-    // A name that no test has is no failure.
+    // An unknown test name would not be a failure.
     assert!(ran.exists(), "{name} did not run");
 }

@@ -1,4 +1,4 @@
-//! Tokens: positions and grants open as they were sealed, for what they were sealed for, and not otherwise.
+//! Tokens: positions and grants open as they were sealed, for the same purpose, and not otherwise.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ resources! {
     Invoice(prefix = "invoice", key = i64, form = "uuid");
     Small(prefix = "invoice", key = i32, form = "short");
     Order(prefix = "order", key = i64, form = "mapped");
-    /// As far as a secret knows, the same resource.
+    /// A renamed resource with the same domain, so the same resource for a secret.
     Renamed(prefix = "client", domain = "user");
 }
 
@@ -71,13 +71,13 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     assert_eq!(keyring.opened_count(keyring.sealing_key_id()), 2);
 }
 
-/// Nobody sees that two of them are of one row.
+/// An observer cannot see that two tokens belong to one row.
 #[test]
 fn no_token_is_sealed_twice() {
     let keyring = new_keyring(0);
     let (id, expires) = (Internal::<User>::generate(), SystemTime::now());
     let [one, two] = [(); 2].map(|()| keyring.grant(id, "unsubscribe", expires));
-    // Neither the nonce, 12 of the bytes, nor what it has sealed.
+    // Neither the nonce (12 of the bytes) nor the sealed part is equal.
     let same = one.bytes().zip(two.bytes()).skip("user_grant_".len()).filter(|(a, b)| a == b);
     assert!(same.count() < 30, "{one} {two}");
 }
@@ -100,7 +100,7 @@ fn a_grant_is_for_one_purpose_until_its_time() {
     for purpose in ["", "unsubscrib", "unsubscribe ", "Unsubscribe", "unsubscribe\0"] {
         assert_eq!(open::<User>(&keyring, &grant, purpose), REFUSED, "{purpose:?}");
     }
-    // In whole seconds.
+    // Times are in whole seconds.
     for (millis, opened) in [(0, Ok(id)), (249, Ok(id)), (250, Err(IdError::Expired))] {
         let now = now() - Duration::from_secs(1) + Duration::from_millis(millis);
         assert_eq!(keyring.open_grant(&grant, "unsubscribe", now), opened, "{millis}");
@@ -121,17 +121,17 @@ fn a_token_is_of_one_list_one_resource_and_one_secret() {
         let opened = by::<User, String>(name, filter).open(&keyring, &position).map(|_| ());
         assert_eq!(opened, REFUSED, "{name} {filter}");
     }
-    // Of the same list, with the values of another version of the application.
+    // The position is of the same list, with the values of another version of the application.
     let opened = by::<User, u64>("by name", "red").open(&keyring, &position);
     assert_eq!(opened, Err(IdError::Open(OpenError::NotGenuine)));
-    // Another kind, with the same body.
+    // The token has another kind and the same body.
     let grant = position.replace("_position_", "_grant_");
     assert_eq!(open::<User>(&keyring, &grant, "by name\0\"red\""), REFUSED);
-    // Another resource, with the same body.
+    // The token has another resource and the same body.
     let grant = keyring.grant(id, "x", now() + Duration::from_secs(60));
     assert_eq!(open::<Order>(&keyring, &grant.replace("user_", "order_"), "x"), REFUSED);
     assert_eq!(open::<Renamed>(&keyring, &grant.replace("user_", "client_"), "x"), Ok(()));
-    // A key that the resource has no room for.
+    // The key does not fit the resource.
     let large = Internal::<Invoice>::from_key(1 << 40).expect("below 2^60");
     let large = keyring.grant(large, "x", now() + Duration::from_secs(60));
     assert_eq!(open::<Small>(&four_secrets(), &large, "x"), REFUSED);

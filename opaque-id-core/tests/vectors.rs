@@ -45,8 +45,8 @@ struct CycleWalkVector {
 fn every_cycle_walk() {
     let vectors = include_str!("../../spec/format-v1.json");
     for vector in serde_json::from_str::<Vec<Vector>>(vectors).expect("valid vectors") {
-        // The vectors walk under the `block` subkey, which only `text` shows from outside: find it by
-        // HKDF here, as another implementation would.
+        // The vectors walk under the `block` subkey, and only `text` shows it from outside. So it is derived
+        // here by HKDF, as in another implementation.
         let digits = |i: usize| &vector.master[2 * i..2 * i + 2];
         let master: Vec<u8> =
             (0..32).map(|i| u8::from_str_radix(digits(i), 16).expect("hex")).collect();

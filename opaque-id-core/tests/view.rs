@@ -1,4 +1,4 @@
-//! What `#[derive(View)]` fills by types alone, and what it needs a word for.
+//! The fields that `#[derive(View)]` fills by types alone, and those that need an attribute.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ struct Team {
     title: String,
 }
 
-/// An alias is seen through, as only types count.
+/// An alias works, because only types count.
 type TeamId = External<Team>;
 
 #[derive(Debug, PartialEq, Serialize, View)]
@@ -67,7 +67,7 @@ struct UserName {
     name: String,
 }
 
-/// A view with what the model has not.
+/// A view with a field that the model lacks.
 #[derive(Debug, PartialEq, View)]
 #[view(from = Team)]
 struct TeamWithCount {
@@ -91,7 +91,7 @@ struct Car {
     owner: Option<Internal<User>>,
 }
 
-/// The names of its fields are also the derive's own.
+/// The field names are also used by the derive.
 #[derive(View)]
 #[view(from = Car)]
 struct CarView {
@@ -192,7 +192,7 @@ struct CommentRow {
     r#type: u8,
 }
 
-/// A view of its own where it is not a part of another.
+/// A view of its own, if it is not a part of another.
 struct AuthorRow {
     id: Internal<Team>,
     name: String,
@@ -240,7 +240,7 @@ mod views {
         r#type: u8,
     }
 
-    /// Through another module, as a part has its type's name.
+    /// The part is imported through another module, because it has its type's name.
     pub(super) mod deeper {
         use super::super::CommentRow;
 
@@ -318,7 +318,7 @@ fn a_part_is_filled_by_its_prefix() {
         assert_eq!(json["editor"]["seen"], serde_json::json!(seen));
         assert_eq!(json["edited"]["at"], 6);
     }
-    // A part with a null where it requires a value is none.
+    // A part with a null in a required value is `None`.
     let view: views::deeper::CommentView =
         keyring.view(CommentRow { editor_name: None, ..edited(Some(4)) });
     assert_eq!(view.editor, None);

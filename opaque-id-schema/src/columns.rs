@@ -1,4 +1,4 @@
-//! Which key columns are wrong, and which of them the script converts.
+//! The wrong key columns, and the columns that the script converts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::{CheckError, KeyColumn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
-    /// 64 bits, also unsigned.
+    /// A 64-bit integer, signed or unsigned.
     Integer,
-    /// 32 bits: `key = i32`.
+    /// A 32-bit integer, for `key = i32`.
     Integer32,
-    /// 32 bits, unsigned: `key = u32`.
+    /// An unsigned 32-bit integer, for `key = u32`.
     Unsigned32,
 }
 
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
-    /// A column that may store ids, and the reason why nothing more is known.
+    /// A column that may store ids, and the reason why it is not judged.
     Unknown(&'static str),
     /// A column whose name, length or values show that it stores no ids.
     NoId,
@@ -46,7 +46,7 @@ impl Judgement {
         }
     }
 
-    /// Returns the judgement of a column that by its name or its values alone is a key, or a part of one.
+    /// Returns the judgement of a column that is a key, or a part of one, only by its name or its values.
     pub(crate) fn of_undeclared(self) -> Self {
         match self {
             Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
@@ -56,25 +56,24 @@ impl Judgement {
     }
 }
 
-/// The values of a column of text.
 #[derive(Clone, Copy)]
 pub(crate) enum Values {
-    /// None was read.
+    /// No value was read.
     None,
     Others,
     /// At least one has the form of a UUID or a ULID.
     Ids,
 }
 
-/// `(table, column)`.
+/// A `(table, column)`.
 pub(crate) type Place = (String, String);
 
 /// A column of a primary key or a foreign key, or one with the name or the values of an id.
 pub(crate) struct Key {
     pub(crate) place: Place,
-    /// Whether it is alone a primary key or a foreign key.
+    /// Whether the column alone is a primary key or a foreign key.
     pub(crate) is_declared: bool,
-    /// Its type, as the database spells it.
+    /// The type as the database spells it.
     pub(crate) found: String,
     pub(crate) judgement: Judgement,
 }
@@ -88,7 +87,7 @@ pub(crate) struct ForeignKey {
 }
 
 impl ForeignKey {
-    /// Whether everything that the script prints about it prints as it is.
+    /// Returns whether all names that the script prints for it are printable.
     fn is_plain(&self) -> bool {
         let (from, to) = (&self.from, &self.to);
         let mut printed = [&from.0, &from.1, &to.0, &to.1, &self.drop, &self.add].into_iter();
@@ -96,14 +95,14 @@ impl ForeignKey {
     }
 }
 
-/// How the values of a column are converted.
+/// The conversion of a column's values.
 pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
-    /// An SQL expression for the converted value.
+    /// The SQL expression for the converted value.
     pub(crate) value: String,
-    /// An SQL condition that is true for values that cannot be converted.
+    /// The SQL condition that a value cannot be converted.
     pub(crate) bad: String,
-    /// Whether the conversion can change how a value looks, so that the script keeps the old rows.
+    /// Whether the conversion can change the text of a value, so that the script keeps the old rows.
     pub(crate) keeps_rows: bool,
 }
 
@@ -132,8 +131,8 @@ impl Draft {
         self.finding.left_alone.get_or_insert(reason.into());
     }
 
-    /// Counts the values that cannot be converted and, of a column that the script converts, the primary keys that become
-    /// equal to another one: those with the same `digits`. Records the query that lists them.
+    /// Counts the values that cannot be converted. If the script converts the column, also counts the primary
+    /// keys that become equal, because they have the same `digits`. Records the query that lists them.
     pub(crate) async fn count(
         &mut self,
         connection: &mut impl Ask,
@@ -162,12 +161,11 @@ impl Draft {
     }
 }
 
-/// A connection to any of the databases.
 pub(crate) trait Ask: Send {
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 
-    /// Reads a column of text; `is_id` is an SQL condition. The values of a column that is no key by its name or a constraint count as
-    /// ids only if all of them are.
+    /// Classifies the values of a column of text. `is_id` is an SQL condition. If the column is not a key by
+    /// its name or a constraint, its values count as ids only if all of them are.
     fn values(
         &mut self,
         table: &str,
@@ -207,18 +205,18 @@ macro_rules! ask {
 
 ask! { MySqlConnection PgConnection SqliteConnection }
 
-/// The query for how many keys are equal to another one.
+/// Returns the query for the number of keys that are equal to another one.
 pub(crate) fn count_equal(digits: &str, table: &str) -> String {
     format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
 }
 
-/// Whether a column is excluded, or its table is.
 pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool {
     let is = |name: &String| *name == table || *name == format!("{table}.{column}");
     exclude.iter().any(is)
 }
 
-/// Compares each key with the column that it references, or else with its own meaning. The report has no findings yet.
+/// Compares each key with the column that it references, or else with its own meaning. The report has no
+/// findings yet.
 ///
 /// A wrong column is left alone if a column on the other side of a foreign key is not checked.
 pub(crate) fn drafts(
@@ -242,7 +240,7 @@ pub(crate) fn drafts(
                 continue;
             }
             (Judgement::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
-            // Its own values do not show it.
+            // The column's own values do not show the fault.
             (Judgement::Unknown(_) | Judgement::NoId, Some(_))
                 if let Judgement::Wrong(_, problem) = &root.judgement
                     && key.found == root.found =>
@@ -287,7 +285,7 @@ pub(crate) fn drafts(
             |column: &Finding| column.problem.ends_with(UNDECLARED) && !is_id_name(&column.column);
         report.not_judged.retain(|column| !is_other(column));
     }
-    // A join of a converted key with a column that was not converted would find nothing.
+    // A join of a converted key with an unconverted column would find nothing.
     let mut unknown = report.not_judged.iter();
     if let Some(other) = unknown.find(|column| column.problem.ends_with(UNDECLARED)) {
         for draft in drafts.iter_mut().filter(|draft| draft.stored == Stored::Bytes) {
@@ -305,11 +303,11 @@ fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     keys.collect()
 }
 
-/// What the keys of a schema reference in the end.
+/// The keys that the keys of a schema reference in the end.
 struct Roots<'k> {
     keys: &'k BTreeMap<Place, Key>,
     next: BTreeMap<&'k Place, Option<&'k Key>>,
-    /// The keys that a key of 64 bits references.
+    /// The keys that a 64-bit key references.
     wide: BTreeSet<&'k Place>,
 }
 
@@ -324,7 +322,7 @@ impl<'k> Roots<'k> {
         roots
     }
 
-    /// Follows references of references; a cycle ends here as well.
+    /// Follows references of references. A cycle ends too.
     fn of(&self, mut key: &'k Key) -> &'k Key {
         for _ in 0..self.next.len() {
             match self.next.get(&key.place) {
@@ -335,8 +333,8 @@ impl<'k> Roots<'k> {
         key
     }
 
-    /// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as
-    /// wide as the widest column that references it.
+    /// Returns the type that a key must have, by its own type or by that of the referenced column. An integer
+    /// must be as wide as the widest column that references it.
     fn wanted(&self, place: &Place) -> Option<Stored> {
         let root = self.of(self.keys.get(place)?);
         match root.judgement {
@@ -352,7 +350,8 @@ impl<'k> Roots<'k> {
     }
 }
 
-/// The keys that are ids, each with the table whose rows it identifies. `queried` is how queries name a table.
+/// Returns the keys that are ids, with the tables whose rows they identify. `queried` returns a table's name
+/// for queries.
 pub(crate) fn key_columns(
     keys: Vec<Key>,
     foreign_keys: &[ForeignKey],
@@ -372,8 +371,8 @@ pub(crate) fn key_columns(
     ids.collect()
 }
 
-/// If a column is left alone, its table stays as it is, and so do all tables connected to it by foreign keys, because a
-/// foreign key needs the same type on both sides.
+/// Extends a column that is left alone to its table and to all tables connected to it by foreign keys,
+/// because a foreign key needs the same type on both sides.
 pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
     for draft in drafts.iter_mut() {
         if draft.finding.left_alone.is_some() {
@@ -431,7 +430,6 @@ pub(crate) fn by_table(drafts: &[Draft]) -> BTreeMap<&str, Vec<(&Draft, &Convers
     tables
 }
 
-/// The foreign keys with a converted column on either side.
 pub(crate) fn affected<'k>(
     drafts: &[Draft],
     foreign_keys: &'k [ForeignKey],
@@ -447,7 +445,7 @@ pub(crate) const OLD_ROWS: &str =
     "-- The old rows; drop these tables when you no longer need them:";
 const REFERS_ELSEWHERE: &str =
     "it references, or is referenced by, a column that is not checked; convert both manually";
-/// Why a column is not judged.
+/// The reasons why a column is not judged.
 pub(crate) const TYPE: &str =
     "no rule exists for this type; use another type, or exclude the column";
 pub(crate) const NAME: &str =

@@ -1,8 +1,6 @@
 use thiserror::Error;
 
-/// Why a schema could not be checked.
-///
-/// No message repeats the message of its source.
+/// The reason why a schema could not be checked. No message repeats the message of its source.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckError {
@@ -11,8 +9,8 @@ pub enum CheckError {
         "unknown database: the URL must start with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
     )]
     UnknownDatabase,
-    /// The connection has no schema to check: on MySQL and MariaDB the URL names no database, on PostgreSQL the connection's `search_path`
-    /// no schema that exists.
+    /// The connection has no schema to check. On MySQL and MariaDB the URL names no database. On PostgreSQL
+    /// the connection's `search_path` has no existing schema.
     #[error(
         "the connection has no schema: end the URL with a database's name (mysql://host/shop), or name an existing schema in PostgreSQL's search_path"
     )]

@@ -1,12 +1,13 @@
-/// A key column of a live schema, and what its keys identify.
+/// A key column of a live schema, and the table that its keys identify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyColumn {
-    /// The column's table, as the database names it to sqlx's macros: on PostgreSQL in quotes if SQL needs them; on MySQL and MariaDB with its database.
+    /// The column's table in sqlx's macros: on PostgreSQL in quotes if SQL needs them, on MySQL and MariaDB
+    /// with its database.
     pub table: String,
     /// The column's name.
     pub column: String,
-    /// The name of the table whose rows the keys identify: of the primary key that the column references in the end, or its
-    /// own.
+    /// The table whose rows the keys identify. It is the table of the primary key that the column references
+    /// in the end, or its own.
     pub identifies: String,
 }

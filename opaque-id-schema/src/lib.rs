@@ -20,20 +20,22 @@ pub use report::{Finding, Report};
 
 /// Connects to a database, reads its schema and checks the key columns. It changes nothing.
 ///
-/// The URL starts with `postgres:`, `postgresql:`, `mysql:`, `mariadb:` or `sqlite:`. On PostgreSQL, `check` reads the
-/// connection's current schema; on MySQL and MariaDB, the database that the URL names.
+/// The URL starts with `postgres:`, `postgresql:`, `mysql:`, `mariadb:` or `sqlite:`. On PostgreSQL, `check`
+/// reads the connection's current schema, and on MySQL and MariaDB the database in the URL.
 ///
-/// The key columns are the primary keys of one column and the foreign keys of one column. A column of text or bytes is an id by
-/// its name, its declared length and its values together, because not every text key is an id. The report lists what it does not
-/// judge: keys of other types, and columns with the name or the values of an id that are no such key. `exclude` names tables (`countries`) and
-/// columns (`orders.stripe_id`) that are not ids; the check says nothing of them. It reads whole tables.
+/// The key columns are the primary keys and the foreign keys of one column. A column of text or bytes is an
+/// id by its name, its declared length and its values together, because not every text key is an id. The
+/// report also lists columns that it cannot judge: keys of other types, and columns with the name or the
+/// values of an id that are not such keys. `exclude` names tables (`countries`) and columns
+/// (`orders.stripe_id`) that are not ids, so the report omits them. The check reads whole tables.
 ///
-/// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role or, if it is a superuser,
-/// to any superuser, and whose schema it trusts as well; of the others it knows the types.
+/// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role
+/// or, if it is a superuser, to any superuser, and only in a schema that it trusts. It knows the types of the
+/// other tables.
 ///
 /// # Errors
-/// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::NoSchema`] if the connection has no schema,
-/// [`CheckError::Database`] if the database cannot be reached or read.
+/// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::NoSchema`] if the
+/// connection has no schema, [`CheckError::Database`] if the database cannot be reached or read.
 ///
 /// # Panics
 /// On PostgreSQL, MySQL and MariaDB, if it runs outside a Tokio runtime with I/O enabled.
@@ -45,14 +47,14 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
     }
 }
 
-/// Connects to a database and reads its key columns, which [`check`] checks, with the tables whose rows they identify. It
-/// changes nothing. The order is that of the tables and columns.
+/// Connects to a database and reads the key columns that [`check`] checks, with the tables whose rows they
+/// identify. It changes nothing. The order is that of the tables and columns.
 ///
 /// # Errors
-/// As [`check`].
+/// The same as [`check`].
 ///
 /// # Panics
-/// As [`check`].
+/// The same as [`check`].
 pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     match database(database_url)? {
         Database::Postgres => postgres::key_columns(database_url).await,

@@ -1,17 +1,17 @@
-//! What maps and public ids need of a table: a unique index above all, because nothing fails without it.
+//! The requirements of maps and public ids for a table, above all a unique index, because nothing fails
+//! without it.
 
 use crate::columns::is_excluded;
 use crate::names::is_left_out;
 use crate::report::Finding;
 use crate::row::row;
 
-/// A column of a table.
 pub(crate) struct Part<'r> {
     pub(crate) table: &'r str,
     pub(crate) column: &'r str,
     pub(crate) found: &'r str,
     pub(crate) is_nullable: bool,
-    /// Whether SQLite may give the integer of a deleted row to another one.
+    /// Whether SQLite may reuse the integer of a deleted row.
     pub(crate) reuses: bool,
 }
 
@@ -20,18 +20,19 @@ row! {
         table: String,
         /// Whether it is unique over whole values of all rows.
         is_unique: bool,
-        /// Separated by commas.
+        /// The columns, separated by commas.
         columns: Option<String>,
     }
 }
 
-/// Whether a table with these columns, in alphabetical order, may be a mapping table.
+/// Returns whether a table with these columns, in alphabetical order, may be a mapping table.
 pub(crate) fn is_map(columns: &[&str]) -> bool {
     let rest = columns.strip_prefix(&["hash"]).unwrap_or(columns);
     matches!(rest, ["id", "uuid"] | ["id", "resource", "uuid"])
 }
 
-/// The faults of mapping tables and of columns of public ids. `types` are those of integers and of UUIDs.
+/// Returns the faults of mapping tables and of columns of public ids. `types` are the types of integers and
+/// of UUIDs.
 pub(crate) fn findings<'r>(
     parts: impl Iterator<Item = Part<'r>>,
     indexes: &[Index],

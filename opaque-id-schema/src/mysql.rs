@@ -1,24 +1,27 @@
 //! MySQL and MariaDB: reads the key columns, judges them, and writes the script that converts the wrong ones.
 //!
-//! `read` takes rows of `information_schema`; `judge` compares each column's type with the types that store keys; `script` writes
-//! SQL. On Galera a schema change on any node ends what reads the schema, so it is read up to `ATTEMPTS` times.
+//! `read` takes rows of `information_schema`; `judge` compares each column's type with the types that store
+//! keys; `script` writes SQL. On Galera a schema change on any node ends the queries that read the schema, so
+//! they run up to `ATTEMPTS` times.
 //!
-//! # What stops a script
+//! # How a script stops
 //!
-//! These databases cannot roll back a change to a table, and some clients continue after an error or spread statements over several
-//! connections. So each statement of the script asks first whether all earlier ones succeeded:
+//! These databases cannot roll back a change to a table, and some clients continue after an error or spread
+//! statements over several connections. So each statement of the script first checks whether all earlier ones
+//! succeeded:
 //!
-//! 1. `@opaque_id_ok` is 0, then the result of one condition: all values can be converted, no keys become equal, and no foreign key has
-//!    an orphan. If the condition itself fails, it stays 0.
-//! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
+//! 1. `@opaque_id_ok` is 0, then the result of one condition: all values can be converted, no keys become
+//!    equal, and no foreign key has an orphan. If the condition itself fails, it stays 0.
+//! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the
+//!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
 //! 3. `@opaque_id_begun` records that tables change from here on.
-//! 4. Foreign keys are dropped, each column goes through `VARBINARY` to `BINARY(16)` or to an integer, and after each step
-//!    `information_schema` is asked whether it happened.
-//! 5. Foreign keys return if `@opaque_id_begun`, even after a failure, and the last line says `done`, `STOPPED HALF-WAY` or
-//!    `nothing was changed`.
+//! 4. Foreign keys are dropped. Each column goes through `VARBINARY` to `BINARY(16)` or to an integer. After
+//!    each step a query on `information_schema` checks whether it happened.
+//! 5. Foreign keys return if `@opaque_id_begun`, even after a failure. The last line prints `done`, `STOPPED
+//!    HALF-WAY` or `nothing was changed`.
 //!
-//! Another connection has none of these variables: they are NULL there, and nothing runs. Tables that a `MODIFY` would break
-//! (`OBSTACLES`) get no script.
+//! Another connection has none of these variables: they are NULL there, and nothing runs. Tables that a
+//! `MODIFY` would break (`OBSTACLES`) get no script.
 
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{Connection, MySqlConnection};
@@ -41,7 +44,7 @@ row! {
         column_name: String,
         column_type: String,
         data_type: String,
-        /// For text and bytes.
+        /// The length of text and bytes.
         length: Option<i64>,
         collation_name: Option<String>,
         is_nullable: String,
@@ -53,8 +56,9 @@ row! {
     }
 }
 
-/// Some servers report `VARBINARY` for the columns of these views, hence the casts. MariaDB compares names without case, although two
-/// tables may differ only in it, hence `BINARY`.
+/// The query of the columns. It has casts because some servers report `VARBINARY` for the columns of these
+/// views. It has `BINARY` because MariaDB compares names without case, and two tables may differ only in
+/// case.
 const ROWS: &str = "
     SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(c.table_name AS CHAR) AS table_name,
         CAST(c.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
@@ -81,14 +85,14 @@ const ROWS: &str = "
     WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position, k.constraint_name";
 
 row! {
-    /// A column of a table that has a wrong one.
+    /// A column of a table with a wrong one.
     struct Column {
         table_name: String,
         column_name: String,
         comment: String,
         has_default: bool,
         extra: String,
-        /// The table's.
+        /// The engine of the table.
         engine: Option<String>,
         found: String,
         is_nullable: bool,
@@ -109,9 +113,9 @@ const INDEXES: &str = "
         COALESCE(CONCAT('(', sub_part, ')'), '')) ORDER BY seq_in_index) AS CHAR) AS `columns`
     FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, BINARY table_name, index_name";
 
-/// The tables in which a `MODIFY` would fail or break something: update triggers, foreign keys of several columns or to and
-/// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, system versioning, and
-/// partitions.
+/// The query of the tables that a `MODIFY` would break: update triggers, foreign keys of several columns or
+/// to and from other schemas, constraints, generated columns, full-text indexes, indexes on expressions,
+/// system versioning, and partitions.
 const OBSTACLES: &str = "
     SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
     WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
@@ -139,7 +143,7 @@ const OBSTACLES: &str = "
     WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.ordinal_position > 1)";
 
-/// The number of times that the schema is read, as on Galera a schema change on any node ends what reads it.
+/// The number of attempts to read the schema. On Galera a schema change on any node ends the queries.
 const ATTEMPTS: u32 = 10;
 
 pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
@@ -180,7 +184,7 @@ async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     Ok(identified(keys, &foreign_keys, queried))
 }
 
-/// Returns a connection on which a limit of the server hides no rows and no names.
+/// Returns a connection on which no limit of the server hides rows or names.
 async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let limit = "SET sql_select_limit = 18446744073709551615, group_concat_max_len = 65536";
@@ -233,7 +237,7 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
         let problem = match indexes.iter().any(is_unique) {
             true if orphans > 0 => "references rows that do not exist",
             true => continue,
-            // MySQL adds such a foreign key only in a session that asks for it.
+            // MySQL adds such a foreign key only in a session that allows it.
             false => "references a column without a unique index",
         };
         for draft in drafts.iter_mut().filter(|draft| draft.finding.table == key.from.0) {
@@ -256,8 +260,8 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     Ok(report)
 }
 
-/// The tables of maps, sequences and packs in another engine. It may have other locks than InnoDB, such as MyRocks', by which
-/// one UUID gets two integers.
+/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's, and with
+/// those of MyRocks one UUID gets two integers.
 fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
     let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
     tables.filter_map(|columns| {
@@ -319,7 +323,7 @@ fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
     rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
-/// How many rows reference a row that does not exist.
+/// Returns the query for the number of rows that reference a missing row.
 fn orphans(key: &ForeignKey) -> String {
     let [table, to_table] = [&key.from.0, &key.to.0].map(|name| quote(name));
     let [column, to_column] = [&key.from.1, &key.to.1].map(|name| quote(name));
@@ -329,7 +333,7 @@ fn orphans(key: &ForeignKey) -> String {
     )
 }
 
-/// Determines how a column's values are converted, and how many cannot be.
+/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut MySqlConnection,
     draft: &mut Draft,
@@ -361,7 +365,7 @@ async fn convert(
     }) {
         draft.leave_alone("it has a default or is generated; convert it manually");
     }
-    // Character sets in which even ASCII takes more than one byte.
+    // In these character sets even ASCII takes more than one byte.
     let is_wide = row
         .collation_name
         .as_ref()
@@ -388,7 +392,7 @@ fn is_primary(rows: &[Row], row: &Row) -> bool {
     constraints.any(|other| other.constraint_name.as_deref() == Some("PRIMARY"))
 }
 
-/// The digits of a text: equal for two texts of the same 16 bytes.
+/// Returns the digits of a text. They are equal for two texts of the same 16 bytes.
 fn digits(column: &str) -> String {
     format!("LOWER(REPLACE({column}, '-', ''))")
 }
@@ -398,7 +402,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     let bytes =
         |bad: String| Conversion { ty: "BINARY(16)", value: String::new(), bad, keeps_rows: true };
     match (row.data_type.as_str(), stored) {
-        // Only the application can parse a ULID's text; the database cannot.
+        // Only the application can parse a ULID's text.
         ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
             value: format!("UNHEX(REPLACE({column}, '-', ''))"),
             ..bytes(format!(
@@ -417,7 +421,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// A regular expression of the text of UUIDs.
+/// The regular expression of a UUID's text.
 const UUID: &str = "[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 
 fn script(
@@ -550,7 +554,7 @@ fn script(
     script
 }
 
-/// In characters. `free_name` counts bytes, so its names are never too long.
+/// The limit of a name in characters. `free_name` counts bytes, so its names are never too long.
 const MAX_NAME: usize = 64;
 
 /// Runs a statement only if a variable is true.
@@ -638,7 +642,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
     )
 }
 
-/// The script sets a mode in which backslashes escape.
+/// Quotes a text. The script sets a mode in which backslashes escape.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -1,14 +1,14 @@
 //! PostgreSQL: reads the key columns, judges them, and writes the script that converts the wrong ones.
 //!
-//! The script is one statement, and so one transaction, whichever client runs it: it converts everything or nothing, and checks counts
-//! and values inside.
+//! The script is one statement and so one transaction, whichever client runs it. It converts everything or
+//! nothing, and checks counts and values inside.
 //!
 //! # Other roles' code
 //!
-//! A role that may create types, operators or tables could have its functions run by the role that checks. So every query finds names
-//! in `pg_catalog` only ([`secure`]), a type counts by its schema and not by its name, and no query reads a table that belongs to
-//! another role: even planning one evaluates its indexes' predicates. The script refuses to run in the same cases, after it has
-//! locked the tables.
+//! A role that may create types, operators or tables could have its functions run by the role that checks. So
+//! every query finds names only in `pg_catalog` ([`secure`]), a type counts by its schema and not by its
+//! name, and no query reads a table of another role, because even planning one evaluates its indexes'
+//! predicates. The script refuses to run in the same cases, after it has locked the tables.
 
 use std::collections::BTreeSet;
 
@@ -29,40 +29,42 @@ row! {
     struct Row {
         constraint_name: Option<String>,
         table_name: String,
-        /// In quotes if SQL needs them.
+        /// The table's name, in quotes if SQL needs them.
         queried_name: String,
         column_name: String,
         type_name: String,
         is_nullable: bool,
-        /// The type of a domain's values; empty for types of other roles.
+        /// The type of a domain's values. It is empty for types of other roles.
         base_type: String,
-        /// For text with a declared length.
+        /// The length of text with a declared length.
         length: Option<i32>,
         sequence: Option<String>,
         referenced_table: Option<String>,
         referenced_column: Option<String>,
         definition: Option<String>,
         is_primary: bool,
-        /// Whether a query on the table runs nothing of other roles, and sees all rows.
+        /// Whether a query on the table sees all rows and runs no code of other roles.
         is_readable: bool,
-        /// Why no script converts it.
+        /// The reason why no script converts it.
         obstacle: Option<String>,
-        /// Why no script converts it to another kind of type.
+        /// The reason why no script converts it to another kind of type.
         obstacle_to_bytes: Option<String>,
     }
 }
 
-/// The owner of a table `cl` as `own`, and that of its schema as `sch`, who can put another table in the place of this one.
+/// The joins to the owner of a table `cl` as `own`, and to the owner of its schema as `sch`. The schema's
+/// owner can replace the table.
 const OWNERS: &str = "JOIN pg_namespace ns ON ns.oid = cl.relnamespace JOIN pg_roles own ON own.oid = cl.relowner
         JOIN pg_roles me ON me.rolname = current_user JOIN pg_database db ON db.datname = current_database()
         JOIN pg_roles ns_own ON ns_own.oid = ns.nspowner
         JOIN pg_roles sch ON sch.oid = CASE ns_own.rolname WHEN 'pg_database_owner' THEN db.datdba ELSE ns_own.oid END";
 
-/// A superuser trusts superusers. Any other role trusts schemas of superusers, and of the owner of its database.
+/// The condition for trust. A superuser trusts superusers. Any other role trusts schemas of superusers, and
+/// of the owner of its database.
 const IS_TRUSTED: &str = "((own.oid = me.oid OR own.rolsuper AND me.rolsuper)
             AND (sch.oid = me.oid OR sch.rolsuper OR sch.oid = db.datdba AND NOT me.rolsuper))";
 
-/// A domain's length is that of the domain below that has one.
+/// The query of the columns. A domain's length is that of the first domain below with one.
 const ROWS: &str = "
     WITH RECURSIVE base (oid, type, typmod, has_rules) AS (
         SELECT oid, oid, -1, false FROM pg_type WHERE typtype <> 'd'
@@ -135,8 +137,9 @@ const INDEXES: &str = r#"
     FROM pg_index i JOIN pg_class cl ON cl.oid = i.indrelid JOIN pg_namespace ns ON ns.oid = cl.relnamespace
     WHERE ns.nspname = $1"#;
 
-/// Lets a new connection find functions, operators and types in PostgreSQL's own schema, wherever the settings of the database have it:
-/// there alone, or there first if it `finds_tables`. Returns the schemas of the settings.
+/// Makes a new connection find functions, operators and types in PostgreSQL's own schema, whatever the
+/// database's settings are: only there, or first there if it `finds_tables`. Returns the schemas of the
+/// settings.
 ///
 /// # Errors
 /// The database's.
@@ -157,12 +160,12 @@ pub async fn secure(
     Ok(schemas)
 }
 
-/// Returns a secure connection, on which a policy that hides rows is an error, and the schema that is checked.
+/// Returns the checked schema and a secure connection. On it, a policy that hides rows is an error.
 async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let schemas = secure(&mut connection, false).await?;
     connection.execute("SET row_security = off").await?;
-    // PostgreSQL reserves names that start with `pg_` for itself, also for temporary tables.
+    // PostgreSQL reserves names that start with `pg_` for itself and for temporary tables.
     let is_own = |schema: &String| !schema.starts_with("pg_") && schema != "information_schema";
     Ok((connection, schemas.into_iter().find(is_own).ok_or(CheckError::NoSchema)?))
 }
@@ -179,11 +182,11 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
     Ok(identified(declared.map(|row| key(row, Values::Ids)).collect(), &foreign_keys, queried))
 }
 
-/// Returns the columns of UUIDs and of arrays of UUIDs, each as its table, its name, and whether it is an array. The table is named
-/// as in [`KeyColumn::table`].
+/// Returns the columns of UUIDs and of arrays of UUIDs, each as its table, its name, and whether it is an
+/// array. The table is named as in [`KeyColumn::table`].
 ///
 /// # Errors
-/// As [`check`](crate::check).
+/// The same as [`check`](crate::check).
 pub async fn uuid_columns(url: &str) -> Result<Vec<(String, String, bool)>, CheckError> {
     let (mut connection, schema) = connect(url).await?;
     let columns = sqlx::query_as(
@@ -221,7 +224,7 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
                 let table = qualified(&schema, &row.table_name);
                 connection.values(&table, &column, &matches(&column, ULID), is_key).await?
             }
-            // They may be ids.
+            // Its unread values may be ids.
             false if is_text(row) && !is_key => Values::Ids,
             false => Values::None,
         };
@@ -233,7 +236,7 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
             convert(&mut connection, draft, row, &schema).await?;
         }
     }
-    // The script would add their foreign keys again, which reads them.
+    // The script would add their foreign keys again, and this reads the tables.
     for row in rows.iter().filter(|row| !row.is_readable) {
         for key in &foreign_keys {
             let is_of_table = [&key.from.0, &key.to.0].contains(&&row.table_name);
@@ -292,7 +295,7 @@ fn key(row: &Row, values: Values) -> Key {
     }
 }
 
-/// Determines how a column's values are converted, and how many cannot be.
+/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut PgConnection,
     draft: &mut Draft,
@@ -309,7 +312,7 @@ async fn convert(
     let obstacle_to_bytes =
         row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
     if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
-        // It says more than that a column may refer to it.
+        // The obstacle is more precise than the reason that a column may refer to this one.
         draft.finding.left_alone.take_if(|_| !row.is_readable);
         draft.leave_alone(obstacle);
     }
@@ -339,7 +342,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
             bad: format!("octet_length({column}) <> 16"),
             keeps_rows: true,
         }),
-        // Only the application can parse a ULID's text; PostgreSQL cannot.
+        // Only the application can parse a ULID's text.
         (_, Stored::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
             ty: "uuid",
             value: format!("{column}::text::uuid"),
@@ -353,7 +356,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// A condition that is true for text of UUIDs and for `others`.
+/// Returns a condition that is true for text of UUIDs and for `others`.
 fn matches(column: &str, others: &str) -> String {
     format!(
         "{column}::text COLLATE \"C\" ~ '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{others})$'"
@@ -376,7 +379,7 @@ fn script(
     }
     let affected = affected(drafts, foreign_keys);
     let quote_table = |name: &str| qualified(schema, name);
-    // If a policy hides rows, fail instead of skipping them.
+    // If a policy hides rows, the script fails instead of skipping them.
     let settings = [("search_path", "pg_catalog, pg_temp"), ("row_security", "off")];
     let mut body =
         Vec::from(settings.map(|(name, value)| {
@@ -386,14 +389,14 @@ fn script(
     locked.extend(affected.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
     let locked: Vec<String> = locked.into_iter().map(quote_table).collect();
     body.push(format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;", locked.join(", ")));
-    // In any session, a backslash escapes in these literals.
+    // In these literals a backslash escapes in any session.
     let literal = |table: &String| {
         format!("E'{}'::regclass", table.replace('\\', "\\\\").replace('\'', "''"))
     };
     let locked: Vec<String> = locked.iter().map(literal).collect();
     let changed = converted.keys().map(|name| literal(&quote_table(name)));
-    // In another isolation level, the queries do not see what others committed while the script waited for the locks. A change of a
-    // column's type plans a query on the tables at both ends of its foreign keys.
+    // In another isolation level, the queries would not see the commits of others while the script waited for
+    // the locks. A change of a column's type plans a query on the tables at both ends of its foreign keys.
     body.push(format!(
         "IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this in a transaction that is READ COMMITTED';\n    END IF;
@@ -416,7 +419,7 @@ fn script(
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
             let is_taken = |name: &str| tables.iter().any(|table| table == name);
             let kept = quote_table(&free_name(name, MAX_NAME, is_taken));
-            // It has none of the table's policies.
+            // The copy has none of the table's policies.
             body.push(format!(
                 "CREATE TABLE {kept} AS TABLE {table};\n    ALTER TABLE {kept} ENABLE ROW LEVEL SECURITY;"
             ));
@@ -456,7 +459,7 @@ fn script(
     script
 }
 
-/// In bytes.
+/// The limit of a name in bytes.
 const MAX_NAME: usize = 63;
 
 fn judge(row: &Row, values: Values) -> Judgement {

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use crate::names::Escaped;
 
-/// The key columns that are wrong, and the SQL that fixes them.
+/// The wrong key columns, and the SQL that fixes them.
 ///
-/// `Display` writes a script of SQL with the findings and the columns that are not judged as comments, or nothing if there are none. Review it, stop
-/// the application, back up the database, then run it. The script loses no data: it converts all values of a column or
-/// none, whichever client runs it, and keeps the old rows in a table with another name.
+/// `Display` writes an SQL script. The findings and the columns that are not judged are comments. It writes
+/// nothing if there are none. Review it, stop the application, back up the database, then run it. The script
+/// loses no data: it converts all values of a column or none, whichever client runs it, and keeps the old
+/// rows in a table with another name.
 ///
 /// ```
 /// use opaque_id_schema::Report;
@@ -27,17 +28,17 @@ use crate::names::Escaped;
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many key columns are right.
+    /// The number of correct key columns.
     pub right: usize,
-    /// The key columns that are wrong, ordered by table and column; then the faults of opaque-id's own tables.
+    /// The wrong key columns, ordered by table and column, and then the faults of opaque-id's own tables.
     pub findings: Vec<Finding>,
-    /// The columns that may store ids, and that are neither right nor wrong, ordered by table and column.
+    /// The columns that may store ids and are neither right nor wrong, ordered by table and column.
     pub not_judged: Vec<Finding>,
-    /// The statements that fix the columns a script can fix, and comments; empty if there are none.
+    /// The statements that fix the columns a script can fix, and comments. It is empty if there are none.
     pub script: Vec<String>,
 }
 
-/// One key column that is wrong, or whose table is.
+/// A key column that is wrong, or is in a wrong table.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
@@ -45,15 +46,16 @@ pub struct Finding {
     pub table: String,
     /// The column's name.
     pub column: String,
-    /// The column's type, as the database spells it, or the engine of its table.
+    /// The column's type as the database spells it, or the engine of its table.
     pub found: String,
-    /// The fault of the column, or why it was not judged.
+    /// The fault of the column, or the reason why it was not judged.
     pub problem: String,
-    /// How many of its values cannot be converted.
+    /// The number of values that cannot be converted.
     pub unconvertible: u64,
-    /// A query that lists the values that cannot be converted or would become equal; `None` if there are none.
+    /// A query that lists the values that cannot be converted or would become equal, or `None` if there are
+    /// none.
     pub query: Option<String>,
-    /// Why the script does not convert the column; `None` if it does.
+    /// The reason why the script does not convert the column, or `None` if it does.
     pub left_alone: Option<String>,
 }
 

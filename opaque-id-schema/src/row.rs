@@ -1,6 +1,7 @@
 //! Rows of the servers' views, by the names of their columns.
 
-/// As sqlx's `FromRow` is derived, without its macros, which compile all drivers, SQLite and TLS once more, for the compiler.
+/// Derives sqlx's `FromRow` without its macros, because they would compile all drivers, SQLite and TLS a
+/// second time for the compiler.
 macro_rules! row {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$doc:meta])* $column:ident: $type:ty,)* }) => {
         $(#[$meta])*

@@ -1,21 +1,25 @@
 //! SQLite: reads the key columns, judges them, and writes the script that converts the wrong ones.
 //!
-//! Types are rules of affinity here, so the stored values count as well as the declared type. SQLite cannot change a column's type:
-//! the script renames each table, creates it again by its own SQL with another type (`tokens::retype`), copies the rows, and creates its
-//! indexes and triggers again. The old table is kept.
+//! Types are rules of affinity here, so the stored values count as well as the declared type. SQLite cannot
+//! change a column's type. So the script renames each table, creates it again by its own SQL with another
+//! type (`tokens::retype`), copies the rows, and creates its indexes and triggers again. The old table is
+//! kept.
 //!
-//! # What stops a script
+//! # How a script stops
 //!
-//! The script is one transaction, and its checks roll it back themselves: `ensure` is an `INSERT OR ROLLBACK` into a temporary table
-//! whose only constraint is that the conditions hold. The `sqlite3` shell continues after an error by default, so it gets all
-//! statements as one: only the last line ends with a semicolon, and the shell stops at the first error in it. In order:
+//! The script is one transaction, and its checks roll it back themselves: `ensure` is an `INSERT OR ROLLBACK`
+//! into a temporary table whose only constraint is that the conditions hold. The `sqlite3` shell continues
+//! after an error by default, so it gets all statements as one: only the last line ends with a semicolon, and
+//! the shell stops at the first error in it. In order:
 //!
-//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table; the temporary tables;
+//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table; the temporary
+//!    tables;
 //! 2. `BEGIN IMMEDIATE`, and a check that `schema_version` is the one that this program has read;
-//! 3. renames; indexes and triggers of the old tables dropped; new tables, their rows (with their rowids, and the counter of
-//!    AUTOINCREMENT), indexes and triggers;
-//! 4. checks: as many rows as before, all values of the new type, none that cannot be converted; `foreign_key_check` by itself, because
-//!    the check can fail; the tables, indexes and triggers of the schema; no reference to an old table;
+//! 3. renames; indexes and triggers of the old tables dropped; new tables, their rows (with their rowids, and
+//!    the counter of AUTOINCREMENT), indexes and triggers;
+//! 4. checks: as many rows as before, all values of the new type, none that cannot be converted;
+//!    `foreign_key_check` by itself, because the check can fail; the tables, indexes and triggers of the
+//!    schema; no reference to an old table;
 //! 5. `COMMIT`, and the settings as they were.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,13 +61,13 @@ row! {
         id: i64,
         from: String,
         table: String,
-        /// `None` for the other table's primary key.
+        /// The referenced column, or `None` for the other table's primary key.
         to: Option<String>,
     }
 }
 
 row! {
-    /// An index or a trigger, which must be created again with its table.
+    /// An index or a trigger. It must be created again with its table.
     struct Attached {
         ty: String,
         name: String,
@@ -81,20 +85,20 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
     Ok(identified(keys, &schema.foreign_keys, str::to_owned))
 }
 
-/// The schema of a file from elsewhere calls no function that could do harm.
+/// Connects read-only. The schema of an untrusted file then calls no harmful function.
 async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
     Ok(options.read_only(true).pragma("trusted_schema", "OFF").connect().await?)
 }
 
-/// The parts of the schema that keys are judged by, and that the script is built of.
+/// The parts of the schema that judge the keys and build the script.
 struct Schema {
     tables: Vec<Table>,
     all_sql: Vec<String>,
     columns: Columns,
     attached: Vec<Attached>,
     foreign_keys: Vec<ForeignKey>,
-    /// Tables with foreign keys of several columns, on either side.
+    /// The tables with foreign keys of several columns, on either side.
     obstacles: BTreeSet<String>,
 }
 
@@ -105,7 +109,8 @@ impl Schema {
     }
 }
 
-/// Returns the keys as well, and all columns with the name of an id if `is_check`; otherwise it reads no text.
+/// Reads the schema and the keys. If `is_check`, it also reads all columns with the name of an id, and
+/// otherwise no text.
 async fn read(
     connection: &mut SqliteConnection,
     is_check: bool,
@@ -246,7 +251,7 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     Ok(report)
 }
 
-/// By the rules for affinity, in their order; see "Datatypes In SQLite", section 3.1.
+/// Judges a column by the rules for affinity in their order ("Datatypes In SQLite", section 3.1).
 async fn judge(
     connection: &mut SqliteConnection,
     table: &Table,
@@ -277,8 +282,8 @@ async fn judge(
             ),
         }
     } else if ty == "UUID_TEXT" {
-        // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
-        // unchanged.
+        // This is SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in
+        // it unchanged.
         Judgement::Right(Stored::Bytes)
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
@@ -299,7 +304,7 @@ async fn judge(
     })
 }
 
-/// Whether a type in capitals has the affinity of text, if it contains no `INT`.
+/// Returns whether a type in capitals has the affinity of text, if it contains no `INT`.
 fn is_text(ty: &str) -> bool {
     ["CHAR", "CLOB", "TEXT"].iter().any(|name| ty.contains(name))
 }
@@ -332,7 +337,7 @@ async fn of_blob(
     })
 }
 
-/// A condition on text that the script cannot convert.
+/// Returns a condition on text that the script cannot convert.
 fn is_no_uuid(name: &str) -> String {
     format!(
         "replace({name}, '-', '') GLOB '*[^0-9a-fA-F]*'
@@ -341,7 +346,7 @@ fn is_no_uuid(name: &str) -> String {
     )
 }
 
-/// Determines how a column's values are converted, and how many cannot be.
+/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut SqliteConnection,
     draft: &mut Draft,
@@ -369,8 +374,7 @@ async fn convert(
 
     let (name, quoted) = (quote(&column.name), quote(&table.name));
     let bad = conversion.bad.clone();
-    // Only the application can parse a ULID's text; the database cannot. If only rows are wrong, the type stays the
-    // same.
+    // Only the application can parse a ULID's text. If only rows are wrong, the type stays the same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
     let lower = column.name.to_lowercase();
     let is_complicated = column.has_default
@@ -404,7 +408,7 @@ async fn convert(
     Ok(())
 }
 
-/// The digits of a text: equal for two texts of the same 16 bytes.
+/// Returns the digits of a text. They are equal for two texts of the same 16 bytes.
 fn digits(name: &str) -> String {
     format!("lower(replace({name}, '-', ''))")
 }
@@ -444,7 +448,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         _ => Conversion {
             ty: "INTEGER",
             value: format!("CAST({name} AS INTEGER)"),
-            // Only text that survives the round trip: no spaces, no leading zeros, nothing out of range.
+            // The text must survive the round trip: no spaces, no leading zeros, nothing out of range.
             bad: format!(
                 "{null}({name} IS NOT NULL AND typeof({name}) <> 'integer'
                  AND CAST(CAST({name} AS INTEGER) AS TEXT) IS NOT {name})"
@@ -454,7 +458,8 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
     }
 }
 
-/// After "Making Other Kinds Of Table Schema Changes" of SQLite's documentation, except that the old table is kept.
+/// Follows "Making Other Kinds Of Table Schema Changes" of SQLite's documentation, except that the old table
+/// is kept.
 fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     let columns = &schema.columns;
     let is_taken = |name: &str| {
@@ -493,7 +498,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             (quoted.clone(), value.clone())
         });
         let (mut names, mut values): (Vec<_>, Vec<_>) = copied.unzip();
-        // Anything that references rows by their rowid, such as a full-text index, still finds them.
+        // References to rows by their rowid, such as those of a full-text index, stay valid.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
                 list.insert(0, "rowid".to_owned());
@@ -582,7 +587,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     statements.extend(renames);
     statements.extend(drops);
     statements.extend(copies);
-    // On its own, because the check itself can fail.
+    // This check is separate because it can fail.
     if !references.is_empty() {
         statements.push(ensure(&references));
     }
@@ -599,7 +604,8 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     );
     let mut script = vec![
         "-- Stop the application, back up, and run this with `sqlite3 -bail FILE`. It changes everything or nothing.".to_owned(),
-        // When a line ends with a semicolon, the shell runs what it has read, and stops at the first error in it.
+        // When a line ends with a semicolon, the shell runs the statements so far, and stops at the first
+        // error in them.
         format!("{}\n;", statements.join("\n; ")),
         OLD_ROWS.to_owned(),
         "-- (They keep their foreign keys: drop them before you delete rows that they reference.)".to_owned(),
@@ -608,7 +614,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     script
 }
 
-/// Whether rows have a rowid that is not a column.
+/// Returns whether rows have a rowid that is not a column.
 fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     let has_integer_key =
         columns.iter().any(|column| column.pk > 0 && column.ty.eq_ignore_ascii_case("INTEGER"));
@@ -616,12 +622,12 @@ fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     !has_integer_key && !has_column && !tokens::has_word(sql, "WITHOUT")
 }
 
-/// A statement that rolls the transaction back unless all conditions hold.
+/// Returns a statement that rolls the transaction back unless all conditions hold.
 fn ensure(conditions: &[String]) -> String {
     format!("INSERT OR ROLLBACK INTO opaque_id_check SELECT {}", conditions.join("\n    AND "))
 }
 
-/// 36 for `CHAR(36)`.
+/// Returns the length of a type, such as 36 for `CHAR(36)`.
 fn length(ty: &str) -> Option<i64> {
     let (_, length) = ty.split_once('(')?;
     length.split_once(')')?.0.trim().parse().ok()

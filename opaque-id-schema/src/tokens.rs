@@ -1,4 +1,4 @@
-//! Just enough of SQLite's grammar to change a column's type in a `CREATE TABLE` statement.
+//! The part of SQLite's grammar that is needed to change a column's type in a `CREATE TABLE` statement.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(crate) struct Token {
     pub(crate) range: Range<usize>,
 }
 
-/// The tokens of a statement; `None` if a quote or a comment does not end.
+/// Returns the tokens of a statement, or `None` if a quote or a comment does not end.
 pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -45,7 +45,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
-/// The length of the quoted text that `rest` starts with; a doubled quote is part of the text.
+/// Returns the length of the quoted text at the start of `rest`. A doubled quote is part of the text.
 fn quoted(rest: &str, quote: char) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -57,7 +57,7 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
     }
 }
 
-/// Whether a statement contains a keyword outside quotes and comments.
+/// Returns whether a statement contains a keyword outside quotes and comments.
 pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
         tokens
@@ -66,7 +66,8 @@ pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the expressions of a `CREATE INDEX` may contain a column, whose name is in small letters.
+/// Returns whether the expressions of a `CREATE INDEX` may contain a column. The column's name is in lower
+/// case.
 pub(crate) fn computes(create: &str, column: &str) -> bool {
     let Some((_, list)) = create.split_once('(') else { return false };
     let list = list.to_lowercase();
@@ -78,15 +79,16 @@ pub(crate) fn computes(create: &str, column: &str) -> bool {
     condition.contains(column) || !is_plain && columns.contains(column)
 }
 
-/// Whether the text is one statement: nothing follows a semicolon, except in the body of a trigger. The `sqlite3` shell
-/// treats a line with only `go` or a slash as a semicolon as well, and may run what follows as a command.
+/// Returns whether the text is one statement: nothing follows a semicolon, except in the body of a trigger.
+/// The `sqlite3` shell also treats a line with only `go` or a slash as a semicolon, and may run the next line
+/// as a command.
 pub(crate) fn is_one_statement(sql: &str) -> bool {
     let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
     if sql.lines().any(ends) {
         return false;
     }
     let is_comment = |token: &Token| sql[token.range.clone()].starts_with("--");
-    // A comment at the end would swallow what is printed after it.
+    // A comment at the end would swallow the text printed after it.
     let Some(tokens) = tokens(sql).filter(|tokens| !tokens.last().is_some_and(is_comment)) else {
         return false;
     };
@@ -105,7 +107,8 @@ pub(crate) fn is_one_statement(sql: &str) -> bool {
     depth == 0
 }
 
-/// Replaces a column's type in a `CREATE TABLE` and keeps what follows the type. `None` if the column is not found.
+/// Replaces a column's type in a `CREATE TABLE` and keeps the text after the type. Returns `None` if the
+/// column is not found.
 pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     const CONSTRAINTS: &str =
         "AS CHECK COLLATE CONSTRAINT DEFAULT GENERATED NOT NULL PRIMARY REFERENCES UNIQUE";
@@ -130,7 +133,7 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
         if !starts || !is_name(&create[token.range.clone()], column) {
             continue;
         }
-        // The type: words, then sizes in parentheses.
+        // The type consists of words and then sizes in parentheses.
         let name_end = token.range.end;
         let mut end = name_end;
         while let Some(next) = solid.next_if(|next| {
@@ -148,7 +151,7 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     None
 }
 
-/// Whether a word or a quoted text is this name. SQLite ignores ASCII case in names.
+/// Returns whether a word or a quoted text is this name. SQLite ignores ASCII case in names.
 fn is_name(text: &str, name: &str) -> bool {
     let unquoted = match text.chars().next() {
         Some(quote @ ('\'' | '"' | '`')) => {

@@ -1,12 +1,13 @@
 //! Calls as futures without I/O, and the loop that runs their statements.
 //!
-//! A [`Call`] is a future that awaits nothing but its [`Session`], and each await of [`Session::run`] is one statement. So the statements
-//! of a call, their order and its locks are written once, for blocking and asynchronous code and for all ORMs. [`drive`] and
-//! [`drive_async`] are the loop around it. They decide what to retry and when; an adapter's [`Runner`] runs one statement, and says
-//! whether its error is worth a retry.
+//! A [`Call`] is a future that awaits only its [`Session`], and each await of [`Session::run`] is one
+//! statement. So the statements of a call, their order and their locks are written once, for blocking and
+//! asynchronous code and for all ORMs. [`drive`] and [`drive_async`] are the loop around it and decide about
+//! retries. An adapter's [`Runner`] runs one statement and classifies its error.
 //!
-//! Outside of the caller's transactions each statement commits by itself and may run twice. Therefore the driver retries conflicts, and a call
-//! can be dropped between any two statements. A dropped call may leave its last statement running.
+//! Outside of the caller's transactions each statement commits by itself and may run twice. Therefore the
+//! driver retries conflicts, and a call can be dropped between any two statements. A dropped call may leave
+//! its last statement running.
 
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
@@ -21,10 +22,10 @@ use futures_timer::Delay;
 use crate::dialect::{Dialect, Failure};
 use crate::statement::{Answer, Statement};
 
-/// How long a call is retried by default.
+/// The default time for which a call is retried.
 pub const RETRY_FOR: Duration = Duration::from_secs(10);
 
-/// The longest wait before the first retry. It doubles with each retry, up to the longest wait of all.
+/// The longest wait before the first retry. The limit doubles with each retry, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(4);
 const LONGEST_WAIT: Duration = Duration::from_millis(256);
 
@@ -33,30 +34,30 @@ const LONGEST_WAIT: Duration = Duration::from_millis(256);
 pub struct ConnectionState {
     /// The database's dialect.
     pub dialect: Dialect,
-    /// Whether the connection is in the caller's transaction. A conflict ends that transaction, and the rows that it reads may be
-    /// rolled back.
+    /// Whether the connection is in the caller's transaction. A conflict ends that transaction, and its rows
+    /// may be rolled back.
     pub is_in_transaction: bool,
 }
 
-/// A statement, and how its failure is handled.
+/// A statement, and the handling of its failure.
 #[derive(Debug)]
 pub struct Request {
     /// The statement.
     pub statement: Statement,
-    /// Whether the call goes on if the statement violates a unique index.
+    /// Whether the call continues if the statement violates a unique index.
     accepts_duplicate: bool,
-    /// A statement that undoes changes to the connection if the first one fails.
+    /// The statement that undoes changes to the connection if the first one fails.
     after_failure: Option<Statement>,
 }
 
-/// The next thing that a call needs, or its result.
+/// The next need of a call, or its result.
 #[derive(Debug)]
 pub enum Step<T, E> {
     /// The call needs a connection.
     Connect,
     /// The call needs the answer to a statement.
     Run(Request),
-    /// A statement had no effect, so the call waits before this attempt.
+    /// A statement had no effect, so the call must wait before this attempt.
     Wait(u32),
     /// The call has ended.
     Done(Result<T, E>),
@@ -69,13 +70,12 @@ pub enum Reply {
     Connected(ConnectionState),
     /// The statement's answer.
     Answer(Answer),
-    /// The statement has violated a unique index.
+    /// The statement violated a unique index.
     Duplicate,
     /// The call has waited.
     Waited,
 }
 
-/// The needs of a call before it goes on.
 enum Need {
     Connection,
     Answer(Request),
@@ -93,7 +93,6 @@ struct Slot {
     reply: Option<Reply>,
 }
 
-/// Hides statements and answers.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session").field("connection", &self.connection()).finish_non_exhaustive()
@@ -114,7 +113,7 @@ impl Session {
         .await
     }
 
-    /// Returns the connection, if the call has one already.
+    /// Returns the connection, if the call already has one.
     #[must_use]
     pub fn connection(&self) -> Option<ConnectionState> {
         self.slot().connection
@@ -131,7 +130,7 @@ impl Session {
         self.connection().expect("a connection")
     }
 
-    /// Runs a statement, and returns its answer. If the statement fails, the call ends.
+    /// Runs a statement and returns its answer. If the statement fails, the call ends.
     ///
     /// # Panics
     /// If the driver replies without an answer.
@@ -141,7 +140,7 @@ impl Session {
         answer.await.expect("a call that ends has no reply")
     }
 
-    /// Runs a statement, and returns its answer, or `None` if it violates a unique index.
+    /// Runs a statement and returns its answer, or `None` if it violates a unique index.
     pub async fn try_run(&self, statement: Statement) -> Option<Answer> {
         self.send(Request { statement, accepts_duplicate: true, after_failure: None }).await
     }
@@ -158,8 +157,8 @@ impl Session {
         }
     }
 
-    /// Waits for a random time before the given attempt, because a statement had no effect. The first retry is attempt 1. In the caller's
-    /// transaction it does not wait.
+    /// Waits for a random time before the given attempt, because a statement had no effect. The first retry
+    /// is attempt 1. It does not wait in the caller's transaction.
     pub async fn back_off(&self, attempt: u32) {
         self.need(Need::Wait(attempt)).await;
     }
@@ -167,8 +166,8 @@ impl Session {
 
 /// One call of a map, a sequence or a table of packs. It determines its statements but does not run them.
 ///
-/// Outside of the caller's transactions each statement commits by itself, and may be run twice: a call that is dropped
-/// or interrupted between two statements leaves nothing behind that a retry would not find or repeat.
+/// Outside of the caller's transactions each statement commits by itself and may run twice. A call that is
+/// dropped or interrupted between two statements leaves only changes that a retry finds or repeats.
 #[must_use = "a call does nothing unless it is driven"]
 pub struct Call<'c, T, E> {
     session: Session,
@@ -177,7 +176,8 @@ pub struct Call<'c, T, E> {
 }
 
 impl<'c, T, E> Call<'c, T, E> {
-    /// Creates a call from a function that may await its session and nothing else. Each statement that conflicts is retried for `retry_for`.
+    /// Creates a call from a function that may await only its session. Each conflicting statement is retried
+    /// for `retry_for`.
     pub fn new<F>(retry_for: Duration, call: impl FnOnce(Session) -> F) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'c,
@@ -186,7 +186,7 @@ impl<'c, T, E> Call<'c, T, E> {
         Self { retry_for, future: Box::pin(call(session.clone())), session }
     }
 
-    /// Returns the call with its result converted.
+    /// Converts the result of the call.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'c) -> Call<'c, U, E>
     where
         T: 'c,
@@ -196,10 +196,10 @@ impl<'c, T, E> Call<'c, T, E> {
         Call { session, retry_for, future: Box::pin(async { future.await.map(convert) }) }
     }
 
-    /// Resumes the call until it needs something, and returns that. Until the reply, the need stays the same.
+    /// Resumes the call and returns its next need. The need stays the same until the reply.
     ///
     /// # Panics
-    /// If the call has ended, or awaits something else than its session.
+    /// If the call has ended, or awaits anything but its session.
     pub fn step(&mut self) -> Step<T, E> {
         if self.session.slot().need.is_none()
             && let Poll::Ready(done) =
@@ -215,8 +215,8 @@ impl<'c, T, E> Call<'c, T, E> {
         }
     }
 
-    /// Resumes the call, and returns its result if it needs no connection, or no more than that its state is known. This is the case if
-    /// a cache has everything.
+    /// Resumes the call. Returns its result if it needs at most the state of a connection, because a cache
+    /// has everything.
     pub fn start(&mut self, connection: Option<ConnectionState>) -> Option<Result<T, E>> {
         self.session.slot().connection = connection;
         let need = match self.step() {
@@ -229,7 +229,8 @@ impl<'c, T, E> Call<'c, T, E> {
         None
     }
 
-    /// Resumes the call until it needs a statement or has ended, without waiting: for tests that answer its statements.
+    /// Resumes the call until it needs a statement or ends, without waiting. It is for tests that answer the
+    /// statements.
     pub fn next(&mut self, connection: ConnectionState) -> ControlFlow<Result<T, E>, Statement> {
         loop {
             match self.step() {
@@ -251,25 +252,24 @@ impl<'c, T, E> Call<'c, T, E> {
     }
 }
 
-/// Hides the arguments.
 impl<T, E> std::fmt::Debug for Call<'_, T, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call").finish_non_exhaustive()
     }
 }
 
-/// The reason why a call failed; `E` is the ORM's error, `C` the call's.
+/// The reason why a call failed. `E` is the ORM's error, `C` the call's.
 #[derive(Debug)]
 pub enum RunError<E, C> {
     /// The database or the ORM failed.
     Database(E),
-    /// A conflict with another transaction, which cannot be retried here.
+    /// The call conflicts with another transaction and cannot be retried here.
     Conflict(E),
     /// The call cannot continue, although no statement failed.
     Call(C),
 }
 
-/// The result of running a call; `R` is the ORM's error, `E` the call's.
+/// The result of running a call. `R` is the ORM's error, `E` the call's.
 pub type RunResult<T, R, E> = Result<T, RunError<R, E>>;
 
 impl<E, C> From<E> for RunError<E, C> {
@@ -280,9 +280,10 @@ impl<E, C> From<E> for RunError<E, C> {
 
 /// The state of [`drive`]: a call, its statement, and the retries.
 ///
-/// The driver decides about retries for all calls and adapters. Outside of the caller's transactions, it runs a statement that conflicts
-/// with another transaction again after a wait, until the statement's time is over. A long call may therefore have many conflicts. The
-/// waits are random, up to a limit that doubles with each retry. A lock timeout is the session's own limit: it is not retried.
+/// The driver decides about retries for all calls and adapters. Outside of the caller's transactions, it
+/// repeats a conflicting statement after a wait, until the statement's time is over. A long call may
+/// therefore have many conflicts. The waits are random, up to a limit that doubles with each retry. A lock
+/// timeout is not retried, because it is the session's own limit.
 #[derive(Debug)]
 struct Driver<'c, T, E> {
     call: Call<'c, T, E>,
@@ -298,7 +299,7 @@ impl<'c, T, E> Driver<'c, T, E> {
         Self { call, connection, request: None, first_conflict: None, retries: 0, wait: None }
     }
 
-    /// Returns the result of the call, or how long to wait before its [`statement`](Self::statement) is run.
+    /// Returns the result of the call, or the wait before its [`statement`](Self::statement).
     fn next(&mut self) -> ControlFlow<Result<T, E>, Duration> {
         while self.request.is_none() {
             match self.call.step() {
@@ -314,13 +315,12 @@ impl<'c, T, E> Driver<'c, T, E> {
         ControlFlow::Continue(self.wait.take().unwrap_or_default())
     }
 
-    /// Returns the statement to run.
     fn statement(&self) -> &Statement {
         &self.request.as_ref().expect("the call is not done").statement
     }
 
-    /// Processes the answer to the statement. After a conflict, the same statement is the next one again, unless the
-    /// transaction is the caller's: only the caller can retry it.
+    /// Processes the answer to the statement. After a conflict, the statement is repeated, unless it is in
+    /// the caller's transaction, because only the caller can retry that.
     fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> RunResult<(), R, E> {
         let (error, failure) = match answer {
             Ok(answer) => {
@@ -344,7 +344,6 @@ impl<'c, T, E> Driver<'c, T, E> {
         }
     }
 
-    /// Returns the statement that undoes changes of the failed one to the connection.
     fn after_failure(&self) -> Option<&Statement> {
         self.request.as_ref()?.after_failure.as_ref()
     }
@@ -360,7 +359,7 @@ impl<'c, T, E> Driver<'c, T, E> {
     }
 }
 
-/// A connection on which an adapter runs the statements of a call.
+/// An adapter's connection for the statements of a call.
 pub trait Runner {
     /// The ORM's error.
     type Error;
@@ -368,7 +367,7 @@ pub trait Runner {
     /// Runs one statement in the ORM's way.
     ///
     /// # Errors
-    /// The ORM's error, and what it means.
+    /// The ORM's error and its meaning.
     fn run(&mut self, statement: &Statement) -> Result<Answer, (Self::Error, Failure)>;
 }
 
@@ -380,21 +379,21 @@ pub trait AsyncRunner: Send {
     /// Runs one statement in the ORM's way.
     ///
     /// # Errors
-    /// The ORM's error, and what it means.
+    /// The ORM's error and its meaning.
     fn run(
         &mut self,
         statement: &Statement,
     ) -> impl Future<Output = Result<Answer, (Self::Error, Failure)>> + Send;
 
-    /// Gives the connection up, because the future of [`run`](Self::run) was dropped: the driver may have read half of an
-    /// answer. The connection must not return to its pool unless its driver recovers it.
+    /// Gives the connection up, because the future of [`run`](Self::run) was dropped and the driver may have
+    /// read half of an answer. The connection must not return to its pool unless its driver recovers it.
     fn discard(&mut self);
 }
 
-/// Runs a call until it is done.
+/// Runs a call to its end.
 ///
 /// # Errors
-/// [`RunError`].
+/// [`RunError`] if the call fails.
 pub fn drive<R: Runner, T, E>(
     runner: &mut R,
     connection: ConnectionState,
@@ -416,10 +415,10 @@ pub fn drive<R: Runner, T, E>(
     }
 }
 
-/// Runs a call until it is done, as [`drive`] does.
+/// Runs a call to its end, like [`drive`].
 ///
 /// # Errors
-/// [`RunError`].
+/// [`RunError`] if the call fails.
 pub async fn drive_async<R: AsyncRunner, T, E: Send>(
     runner: &mut R,
     connection: ConnectionState,
@@ -447,7 +446,7 @@ pub async fn drive_async<R: AsyncRunner, T, E: Send>(
     }
 }
 
-/// Discards the connection of a statement if the statement's future is dropped.
+/// Discards the connection if the future of a statement is dropped.
 struct DropGuard<'r, R: AsyncRunner> {
     runner: &'r mut R,
     is_done: bool,
@@ -461,7 +460,8 @@ impl<R: AsyncRunner> Drop for DropGuard<'_, R> {
     }
 }
 
-/// Returns a random wait before a retry, so that two clients in conflict do not meet again. The first retry has the number 1.
+/// Returns a random wait before a retry, so that two conflicting clients do not meet again. The first retry
+/// has the number 1.
 fn wait_before(retry: u32) -> Duration {
     let limit = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -477,7 +477,6 @@ mod tests {
         ConnectionState { dialect: Dialect::Postgres, is_in_transaction: false };
     const INSIDE: ConnectionState = ConnectionState { is_in_transaction: true, ..OUTSIDE };
 
-    /// Returns a call of one statement.
     fn question(retry_for: Duration) -> Call<'static, (), ()> {
         Call::new(retry_for, |session| async move {
             session.connect().await;
@@ -486,7 +485,6 @@ mod tests {
         })
     }
 
-    /// Returns the driver of the call, before its statement.
     fn driver(retry_for: Duration, connection: ConnectionState) -> Driver<'static, (), ()> {
         let mut driver = Driver::new(question(retry_for), connection);
         assert!(driver.next().is_continue());
@@ -555,7 +553,7 @@ mod tests {
         assert!(driver.next().is_break());
     }
 
-    /// A connection that answers the second time that it is polled, and notes whether it was discarded.
+    /// A connection that answers at the second poll and records whether it was discarded.
     struct Slow {
         answer: Result<(), Failure>,
         is_discarded: bool,

@@ -13,8 +13,8 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns what ends a `CREATE TABLE` of ours. On MySQL and MariaDB its locks and its answers are InnoDB's: with another default
-    /// engine, such as MyRocks, a UUID could get two integers.
+    /// Returns the end of a `CREATE TABLE` of this crate. On MySQL and MariaDB it names InnoDB, because with
+    /// another default engine, such as MyRocks, a UUID could get two integers.
     #[doc(hidden)]
     #[must_use]
     pub const fn engine_clause(self) -> &'static str {
@@ -24,8 +24,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the end of a query of several rows. MySQL and MariaDB cut an answer off at `sql_select_limit`, without an error, unless the
-    /// query has a limit of its own.
+    /// Returns the end of a query of several rows. MySQL and MariaDB cut off an answer at `sql_select_limit`
+    /// without an error, unless the query has its own limit.
     #[doc(hidden)]
     #[must_use]
     pub const fn all_rows(self) -> &'static str {
@@ -35,8 +35,8 @@ impl Dialect {
         }
     }
 
-    /// Returns what an error's code says of a retry. The code is the SQLSTATE on PostgreSQL, the error's number on MySQL
-    /// and MariaDB, the extended result code on SQLite.
+    /// Classifies an error's code for a retry. The code is the SQLSTATE on PostgreSQL, the error's number on
+    /// MySQL and MariaDB, and the extended result code on SQLite.
     #[must_use]
     pub fn failure(self, code: &str) -> Failure {
         match self {
@@ -45,7 +45,7 @@ impl Dialect {
                 "40001" | "40P01" | "OC000" | "OC001" => Failure::Conflict,
                 // lock_not_available
                 "55P03" => Failure::LockTimeout,
-                // unique_violation; sequence_generator_limit_exceeded: the next number is not free either
+                // unique_violation; sequence_generator_limit_exceeded (the next number is not free either)
                 "23505" | "2200H" => Failure::Duplicate,
                 // read_only_sql_transaction, statement_completion_unknown (CockroachDB lost a server at COMMIT),
                 // cannot_connect_now, too_many_connections
@@ -65,8 +65,8 @@ impl Dialect {
                 // On clusters: ER_TRANSACTION_ROLLBACK_DURING_COMMIT, ER_ERROR_DURING_COMMIT, and
                 // ER_AUTO_INCREMENT_CONFLICT
                 "3101" | "1180" | "1869" => Failure::Conflict,
-                // On TiDB: a conflict at COMMIT of what was read FOR UPDATE, a COMMIT that has been rolled back, a change of
-                // the schema, a write conflict
+                // On TiDB: a conflict at COMMIT with a row that was read FOR UPDATE, a COMMIT that was rolled
+                // back, a change of the schema, a write conflict
                 "8002" | "8022" | "8028" | "9007" => Failure::Conflict,
                 "1062" | "1586" | "1859" => Failure::Duplicate,
                 // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
@@ -78,7 +78,7 @@ impl Dialect {
                 _ => Failure::Other,
             },
             Self::Sqlite => match code.parse::<u32>() {
-                // SQLITE_BUSY, SQLITE_LOCKED and what extends them
+                // SQLITE_BUSY, SQLITE_LOCKED and their extended codes
                 Ok(code) if matches!(code & 0xff, 5 | 6) => Failure::Conflict,
                 // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
                 Ok(1555 | 2067) => Failure::Duplicate,
@@ -93,9 +93,9 @@ impl Dialect {
 pub enum Failure {
     /// A conflict with another transaction.
     Conflict,
-    /// Another transaction has held a lock for longer than the session waits.
+    /// Another transaction has held a lock longer than the session waits.
     LockTimeout,
-    /// A unique index has the key.
+    /// A unique index already has the key.
     Duplicate,
     /// The server does not accept writes.
     Unavailable,
@@ -117,18 +117,19 @@ impl Failure {
     }
 }
 
-/// How to retry a transaction of yours that has failed, including at its COMMIT. Each adapter has a function `retry`
-/// that returns it for the ORM's error.
+/// How to retry your failed transaction, including one that failed at COMMIT. Each adapter has a function
+/// `retry` that returns it for the ORM's error.
 ///
-/// The transaction must be one that may run twice: if the connection breaks at COMMIT, nobody knows whether it has been
-/// committed.
+/// The transaction must be one that may run twice: if the connection breaks at COMMIT, its outcome is
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// Another transaction was in the way: roll back, wait for some milliseconds and run the whole transaction again.
+    /// Another transaction conflicted. Roll back, wait for some milliseconds and run the whole transaction
+    /// again.
     Again,
-    /// The server does not accept writes now, or the connection is gone: run the whole transaction again on another
-    /// connection, to another server if there are several.
+    /// The server does not accept writes now, or the connection is gone. Run the whole transaction again on
+    /// another connection, to another server if there are several.
     Elsewhere,
 }
 

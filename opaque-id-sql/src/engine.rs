@@ -1,11 +1,13 @@
-//! Engines that speak a dialect and keep a table on several servers, so that a lock on one of them does not hold on the others.
+//! Engines with another database's dialect that store a table on several servers, so that a lock on one
+//! server does not hold on the others.
 
 use core::fmt;
 
 use crate::dialect::Dialect;
 use crate::statement::{Cell, Column, Statement};
 
-/// A database engine that speaks a dialect of another one. `docs/ENGINES.md` says what to use on each.
+/// A database engine that uses the dialect of another one. `docs/ENGINES.md` has the recommendations for
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
@@ -43,7 +45,8 @@ impl fmt::Display for Engine {
 }
 
 impl Engine {
-    /// Returns the statement whose rows [`of`](Self::of) reads: the server's version, and what else gives an engine away.
+    /// Returns the statement with the rows for [`of`](Self::of): the server's version, and other marks of an
+    /// engine.
     pub(crate) fn ask(dialect: Dialect) -> Statement {
         let (sql, columns): (_, &[_]) = match dialect {
             Dialect::MySql => (
@@ -52,7 +55,7 @@ impl Engine {
                  (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')",
                 &[Column::Text, Column::Text],
             ),
-            // Tables that Citus and Aurora DSQL have.
+            // Citus and Aurora DSQL are recognized by their tables.
             _ => (
                 "SELECT version() UNION ALL SELECT CAST(relname AS text) FROM pg_catalog.pg_class \
                  WHERE relname IN ('pg_dist_node', 'iam_pg_role_mappings')",
@@ -62,7 +65,6 @@ impl Engine {
         Statement::new(sql, Vec::new(), columns)
     }
 
-    /// Returns the engine of a server that has answered so.
     pub(crate) fn of(rows: &[Vec<Cell>]) -> Option<Self> {
         const MARKS: [(&str, Engine); 8] = [
             ("CockroachDB", Engine::Cockroach),

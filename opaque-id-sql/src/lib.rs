@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
-// rustdoc links there while cargo has not yet documented this crate: it documents crates in any order.
+// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
+// order.
 #![doc(html_root_url = "https://docs.rs/opaque-id-sql/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -27,7 +28,7 @@ pub use self::page_sql::{PageSql, SqlPart};
 #[cfg(feature = "mapping")]
 pub use self::sequence::SequenceError;
 
-/// For the macros.
+/// Items for the macros.
 #[doc(hidden)]
 pub mod __private {
     pub use opaque_id_core;

@@ -6,13 +6,16 @@ use opaque_id_core::page::PageRequest;
 
 use crate::dialect::Dialect;
 
-/// The SQL of a page of a list that is ordered by other columns before the key: the condition and the order of its query.
+/// The SQL of a page of a list that is ordered by other columns before the key: the condition and the order
+/// of its query.
 ///
-/// Rows with equal values are in the order of their keys, and NULLs come where the list says, in both directions and on all databases.
-/// Columns are added in the order in which the list compares them. Names are quoted, so they must be spelled as the database stores
-/// them; a name such as `people.nickname` is that of a table and of a column.
+/// Rows with equal values are in the order of their keys. The list decides whether NULLs come first or last,
+/// in both directions and on all databases. Add columns in the order in which the list compares them. Names
+/// are quoted, so spell them as the database stores them. A name such as `people.nickname` consists of a
+/// table and a column.
 ///
-/// The values are those of a row that the database has returned. [`stored_as`](Self::stored_as) is for others.
+/// The values are those of a row that the database has returned. For other values, use
+/// [`stored_as`](Self::stored_as).
 ///
 /// The README of each adapter has an example.
 #[derive(Clone, Debug)]
@@ -27,9 +30,9 @@ pub struct PageSql<'a, V, I> {
 #[derive(Clone, Debug)]
 struct Column<'a> {
     name: &'a str,
-    /// Whether the query has NULLs after the values, if there are any.
+    /// Whether NULLs come after the values in the query, or `None` for a column without NULLs.
     nulls_follow: Option<bool>,
-    /// Whether the position has a NULL.
+    /// Whether the position's value is NULL.
     is_null: bool,
     descends: bool,
     cast: Option<&'static str>,
@@ -38,16 +41,16 @@ struct Column<'a> {
 /// A part of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlPart<'a, V, I> {
-    /// Text.
+    /// A text of SQL.
     Sql(String),
-    /// A placeholder. Bind the value of the column with this name, out of the position's values. It is not NULL.
+    /// A placeholder for the position's value of the column with this name. It is not NULL.
     Value(&'a str, &'a V),
-    /// A placeholder. Bind the position's id.
+    /// A placeholder for the position's id.
     Key(&'a I),
 }
 
 impl<'a, V, I> PageSql<'a, V, I> {
-    /// Creates the SQL of a request for a page, with the name of the key's column.
+    /// Creates the SQL for a requested page. `key` is the name of the key's column.
     #[must_use]
     pub fn new(dialect: Dialect, key: &'a str, request: &'a PageRequest<(V, I)>) -> Self {
         let (position, is_descending) = (request.position(), request.is_descending());
@@ -60,15 +63,15 @@ impl<'a, V, I> PageSql<'a, V, I> {
         self.add(name, None, |_| false)
     }
 
-    /// Adds a column whose NULLs come first in a list that ascends, and last in one that descends. `is_null` says whether a
-    /// position has a NULL.
+    /// Adds a column whose NULLs come first in an ascending list and last in a descending one. `is_null`
+    /// returns whether a position's value is NULL.
     #[must_use]
     pub fn nulls_first(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {
         self.add(name, Some(false), is_null)
     }
 
-    /// Adds a column whose NULLs come last in a list that ascends, and first in one that descends. `is_null` says whether a
-    /// position has a NULL.
+    /// Adds a column whose NULLs come last in an ascending list and first in a descending one. `is_null`
+    /// returns whether a position's value is NULL.
     #[must_use]
     pub fn nulls_last(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {
         self.add(name, Some(true), is_null)
@@ -82,28 +85,28 @@ impl<'a, V, I> PageSql<'a, V, I> {
         self
     }
 
-    /// Orders the values of the column that was added last against the list: they descend in a list that ascends. Its NULLs stay where they
-    /// are.
+    /// Reverses the values of the last added column: they descend in an ascending list. Its NULLs stay where
+    /// they are.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.columns.iter_mut().rev().take(1).for_each(|column| column.descends ^= true);
         self
     }
 
-    /// Says how the database stores the column that was added last, such as `timestamp(0)` on PostgreSQL or `DATETIME(0)` on MySQL and
-    /// MariaDB.
+    /// Sets the stored type of the last added column, such as `timestamp(0)` on PostgreSQL or `DATETIME(0)`
+    /// on MySQL and MariaDB.
     ///
-    /// Without it, a value with more digits than the column stores is not the value of its row: of a row that was inserted and not read
-    /// back, the next page repeats the row or leaves out its neighbors. With it, the database rounds the value as it rounds what
-    /// it stores. The type is written into the SQL as it is.
+    /// Without it, a value with more digits than the column stores differs from the value of its row. For an
+    /// inserted row that was not read back, the next page then repeats the row or omits its neighbors. With
+    /// it, the database rounds the value like the stored one. The type is written into the SQL as it is.
     #[must_use]
     pub fn stored_as(mut self, sql_type: &'static str) -> Self {
         self.columns.iter_mut().rev().take(1).for_each(|column| column.cast = Some(sql_type));
         self
     }
 
-    /// Returns the condition for `WHERE`, in parts: for the first and the last page one that is always true. `AND` joins it with
-    /// other conditions, without parentheses around it.
+    /// Returns the condition for `WHERE` in parts. For the first and the last page it is always true. It
+    /// needs no parentheses if `AND` joins it with other conditions.
     #[must_use]
     pub fn condition(&self) -> Vec<SqlPart<'a, V, I>> {
         let Some((values, id)) = self.position else {
@@ -120,7 +123,7 @@ impl<'a, V, I> PageSql<'a, V, I> {
         let (key, beyond) = (self.quoted(self.key), beyond(self.is_descending));
         let is_plain =
             |it: &Column<'_>| it.nulls_follow.is_none() && it.descends == self.is_descending;
-        // MySQL and MariaDB do not use an index for it.
+        // MySQL and MariaDB do not use an index for a comparison of tuples.
         if self.dialect != Dialect::MySql && self.columns.iter().all(is_plain) {
             let names = self.columns.iter().map(|column| self.quoted(column.name) + ", ");
             sql = format!("({}{key}) {beyond} (", names.collect::<String>());
@@ -138,7 +141,7 @@ impl<'a, V, I> PageSql<'a, V, I> {
                     let rest = if nulls_follow { "" } else { &format!("{name} IS NOT NULL OR ") };
                     sql += &format!("({rest}({name} IS NULL AND ");
                 } else {
-                    // The range of an index, which databases do not find in the rest.
+                    // Databases find the range of an index only in this redundant condition.
                     if at == 0 {
                         sql += &format!("({name} {beyond}= ");
                         value(&mut sql, Some(column));
@@ -159,8 +162,8 @@ impl<'a, V, I> PageSql<'a, V, I> {
         parts
     }
 
-    /// Returns the [condition](Self::condition) with placeholders: on PostgreSQL `$first` and so on, otherwise `?`. Bind the values in the
-    /// order of the parts.
+    /// Returns the [condition](Self::condition) with placeholders: from `$first` on PostgreSQL, otherwise
+    /// `?`. Bind the values in the order of the parts.
     #[must_use]
     pub fn condition_from(&self, first: usize) -> String {
         let mut number = first..;
@@ -180,13 +183,13 @@ impl<'a, V, I> PageSql<'a, V, I> {
         self.order().into_iter().map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the terms of the order, and whether each descends.
+    /// Returns the terms of the order, each with whether it descends.
     #[must_use]
     pub fn order(&self) -> Vec<(String, bool)> {
         let mut terms = Vec::new();
         for Column { name, nulls_follow, descends, .. } in &self.columns {
             let name = self.quoted(name);
-            // PostgreSQL takes NULLs for greater than all values, the others for less.
+            // NULLs are greater than all values on PostgreSQL and less on the other databases.
             let by_default = *descends != (self.dialect == Dialect::Postgres);
             if let Some(follow) = nulls_follow.filter(|follow| *follow != by_default) {
                 terms.push((format!("{name} IS NULL"), !follow));
@@ -197,7 +200,7 @@ impl<'a, V, I> PageSql<'a, V, I> {
         terms
     }
 
-    /// SQLite takes a name in `"` that no column has for a text.
+    /// Quotes a name. SQLite would take an unknown name in `"` for a text.
     fn quoted(&self, name: &str) -> String {
         let quote = if self.dialect == Dialect::Postgres { "\"" } else { "`" };
         let parts = name.split('.').map(|part| part.replace(quote, &quote.repeat(2)));

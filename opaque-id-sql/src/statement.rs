@@ -12,15 +12,15 @@ use uuid::Uuid;
 /// A statement for the database.
 #[derive(Clone)]
 pub struct Statement {
-    /// The text, which is the same for lists of every length, so that it is prepared once.
+    /// The text. It is the same for lists of every length, so that it is prepared once.
     pub sql: Arc<str>,
     /// The values to bind, in order.
     pub values: Vec<Value>,
-    /// The columns of the rows. If there are none, the statement returns no rows, and its answer is the number of rows
-    /// that it changed.
+    /// The columns of the rows. A statement without columns returns no rows, and its answer is the number of
+    /// changed rows.
     pub columns: &'static [Column],
-    /// Whether it consists of several statements, separated by `;`, which are sent as one text and cannot be prepared.
-    /// It has neither values nor columns.
+    /// Whether it consists of several statements, separated by `;`. A batch is sent as one text, cannot be
+    /// prepared, and has neither values nor columns.
     pub is_batch: bool,
 }
 
@@ -31,13 +31,13 @@ impl Statement {
         Self { sql: sql.into(), values, columns, is_batch: false }
     }
 
-    /// Creates a batch: see [`is_batch`](Self::is_batch).
+    /// Creates a [batch](Self::is_batch).
     #[must_use]
     pub fn batch(sql: impl Into<Arc<str>>) -> Self {
         Self { is_batch: true, ..Self::new(sql, Vec::new(), &[]) }
     }
 
-    /// Returns the statement as it is prepared: lists have placeholders of their own, in numbers of few sizes, so that a server
+    /// Returns the statement for preparing. Lists have placeholders in numbers of few sizes, so that a server
     /// prepares few texts. The last value fills the rest.
     #[must_use]
     pub fn prepared(&self) -> Cow<'_, Self> {
@@ -69,11 +69,11 @@ impl Statement {
         Cow::Owned(Self { sql: sql.into(), values, ..*self })
     }
 
-    /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
+    /// Returns the text with the values in the place of `?` or `$1`, for sending without preparing.
     ///
     /// # Panics
-    /// If there are fewer values than placeholders, or a text value contains what databases escape differently: a quote
-    /// or a backslash. No statement of this crate does.
+    /// If there are fewer values than placeholders, or a text value contains a quote or a backslash, because
+    /// databases escape them differently. No statement of this crate does.
     #[must_use]
     pub fn inlined(&self) -> String {
         let mut text = String::with_capacity(self.sql.len());
@@ -117,18 +117,21 @@ pub enum Value {
     Text(String),
     /// A byte string.
     Bytes(Vec<u8>),
-    /// What stands between the parentheses of `IN (?)`, on MySQL: [`prepared`](Statement::prepared) statements have none.
+    /// The list in `IN (?)`, on MySQL. [`prepared`](Statement::prepared) statements have none.
     List(Vec<Value>),
-    /// A part of the text that consists of literals, on MySQL: [`prepared`](Statement::prepared) statements have none.
+    /// A part of the text that consists of literals, on MySQL. [`prepared`](Statement::prepared) statements
+    /// have none.
     Literals(String),
 }
 
-/// How many placeholders a list has.
+/// The numbers of placeholders in a list.
 const LIST_SIZES: [usize; 3] = [1, 64, 999];
 
 impl Value {
+    /// Writes the value as a literal.
+    ///
     /// # Panics
-    /// If a text needs to be escaped, which databases do differently. No text of this crate does.
+    /// If a text must be escaped, because databases differ in it. No text of this crate must.
     fn write_literal(&self, sql: &mut String) {
         match self {
             Self::Integer(number) => sql.push_str(&number.to_string()),
@@ -139,7 +142,7 @@ impl Value {
                 sql.push('\'');
             }
             Self::Bytes(bytes) => {
-                // Also where there are none, which `0x` alone cannot say.
+                // `0x` alone cannot represent an empty string.
                 sql.push_str("x'");
                 sql.push_str(&hex(bytes));
                 sql.push('\'');
@@ -157,7 +160,7 @@ impl Value {
     }
 }
 
-/// Returns the hexadecimal digits of bytes.
+/// Returns bytes as hexadecimal digits.
 #[doc(hidden)]
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -166,14 +169,14 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
-/// Hides the value, which may contain internal ids.
+/// Hides the value because it may contain internal ids.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Value(..)")
     }
 }
 
-/// The type that a column is read as.
+/// The type of a column to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// A signed 64-bit integer, not NULL.
@@ -189,24 +192,24 @@ pub enum Column {
 /// The value of a column in a row.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Cell {
-    /// See [`Column::Integer`].
+    /// The value of a [`Column::Integer`].
     Integer(i64),
-    /// See [`Column::Uuid`].
+    /// The value of a [`Column::Uuid`].
     Uuid(Uuid),
-    /// See [`Column::Text`].
+    /// The value of a [`Column::Text`].
     Text(String),
-    /// A byte string, which may be a UUID or a text.
+    /// A byte string. It may be a UUID or a text.
     Bytes(Vec<u8>),
 }
 
-/// Hides the value, which may be an internal id.
+/// Hides the value because it may be an internal id.
 impl fmt::Debug for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cell(..)")
     }
 }
 
-/// A value that cannot be read as its column.
+/// The error for a value that cannot be read as its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("expected {expected}, found {found}")]
 pub struct UnexpectedCell {
@@ -215,8 +218,8 @@ pub struct UnexpectedCell {
 }
 
 impl Column {
-    /// Checks a value that an ORM has read by its own type, and converts bytes into a UUID or a text if the column is
-    /// one.
+    /// Checks a value that an ORM has read by its own type. Converts bytes into a UUID or a text if the
+    /// column is one.
     ///
     /// # Errors
     /// [`UnexpectedCell`] for any other value.
@@ -254,7 +257,7 @@ pub enum Answer {
     Rows(Vec<Vec<Cell>>),
     /// The effect of a statement without rows.
     Changed {
-        /// How many rows it changed.
+        /// The number of changed rows.
         rows: u64,
         /// MySQL's last insert id, if the ORM returns it.
         insert_id: Option<u64>,
@@ -271,8 +274,8 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Answers a statement with the rows of an ORM of sqlx's kind, whose method `$get(index)` reads a column by the type that is
-/// wanted.
+/// Answers a statement with the rows of sqlx or a similar ORM. `$get(index)` is the method that reads a
+/// column by its type.
 #[macro_export]
 macro_rules! answer_of_rows {
     ($statement:expr, $rows:expr, $get:ident) => {{
@@ -294,11 +297,11 @@ macro_rules! answer_of_rows {
     }};
 }
 
-/// The texts of statements, by a key. Each is built once, when it is first needed.
+/// The texts of statements by a key. Each is built when it is first needed.
 pub struct Texts<K, T>(RwLock<HashMap<K, T>>);
 
 impl<K: Eq + Hash, T: Clone> Texts<K, T> {
-    /// Returns the text with this key.
+    /// Returns the text with this key, and builds it if it is missing.
     pub fn get(&self, key: K, build: impl FnOnce() -> T) -> T {
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(&key) {

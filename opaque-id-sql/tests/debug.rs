@@ -1,4 +1,4 @@
-//! No `Debug` of what adapters run and keep shows a key.
+//! No `Debug` of the adapters' statements and state shows a key.
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ struct Order;
 #[opaque_id(prefix = "parcel", key = StructuredKey)]
 struct Parcel;
 
-/// Asserts exactly what `Debug` prints, on one line and, but for white space and last commas, on many.
+/// Asserts the exact output of `Debug` on one line and, except for white space and last commas, on many.
 #[track_caller]
 fn shows(value: &dyn Debug, expected: &str) {
     assert_eq!(format!("{value:?}"), expected);
@@ -30,7 +30,7 @@ fn shows(value: &dyn Debug, expected: &str) {
     assert_eq!(bare(format!("{value:#?}")), bare(expected.to_owned()));
 }
 
-/// A statement whose text has no values.
+/// Returns the text of a statement without values in it.
 fn text_alone(statement: &Statement) -> String {
     format!("Statement {{ sql: {:?}, .. }}", statement.sql)
 }
@@ -67,7 +67,7 @@ fn maps_and_blocks() {
     let map = Mapping::<Order>::new("order_ids", Index::Hashed);
     let ids = [Internal::from_key(1_234_567).expect("any integer")];
     let mut find = map.to_external(&ids);
-    // The first answer is that to the check of the table, the second is a mapping.
+    // The first answer is to the check of the table, and the second is a mapping.
     for answer in [Answer::Rows(Vec::new()), mapping()] {
         let statement = next(&mut find, Dialect::Sqlite);
         shows(&statement, &text_alone(&statement));
@@ -83,7 +83,7 @@ fn maps_and_blocks() {
     shows(&blocks, "Sequence { block: 1000, shards: None, .. }");
 }
 
-/// Lists that MySQL inserts, and requests of several statements, have their values in the text.
+/// MySQL's inserted lists, and requests of several statements, have their values in the text.
 #[test]
 fn texts_with_values() {
     let nothing = || Reply::Answer(Answer::Rows(Vec::new()));

@@ -1,5 +1,5 @@
-//! `opaque-id check-schema`: what it finds on each database, and that what it prints fixes it or
-//! leaves everything as it is, by each server's own client.
+//! `opaque-id check-schema` on each database: its findings, and its script. The script fixes them or leaves
+//! everything as it is, by each server's own client.
 //!
 //! `cargo test -p opaque-id-tests --test check_schema`
 
@@ -61,12 +61,11 @@ fn check_without(url: &str, exclude: &[&str]) -> Result<opaque_id_schema::Report
     on_a_thread(async || Ok(opaque_id_schema::check(url, &exclude).await?))
 }
 
-/// The columns of findings.
 fn places(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{}.{}", finding.table, finding.column)).collect()
 }
 
-/// With no key columns, all would be correct.
+/// Without key columns, all would be correct.
 fn needs_a_schema(database: &Database) -> Verdict {
     let url = match database.kind {
         Kind::Postgres => {
@@ -86,7 +85,7 @@ fn needs_a_schema(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// Names that SQL wants in quotes, described as sqlx's macros do it.
+/// Names that need quotes in SQL, as sqlx's macros describe them.
 fn names_as_macros_do(database: &Database) -> Verdict {
     let (mark, key) = match database.kind {
         Kind::Postgres => ('"', "uuid"),
@@ -116,7 +115,7 @@ fn names_as_macros_do(database: &Database) -> Verdict {
     })
 }
 
-/// The table and the column of a query's only column, as its database reports them.
+/// Returns the table and the column of a query's only column, as its database reports them.
 async fn described(database: &Database, select: String) -> Result<(String, String)> {
     async fn describe<C>(url: &str, select: String) -> Result<(String, String)>
     where
@@ -151,7 +150,7 @@ fn leaves_alone(database: &Database) -> Verdict {
     let report = check(database)?;
     assert_eq!(report.to_string(), "");
     assert!(report.is_good());
-    // Four keys and four references of the shop, the key of each map, and MySQL's slots.
+    // The shop has four keys and four references, each map has a key, and MySQL has slots.
     let slots = usize::from(dialect == Dialect::MySql);
     assert_eq!(report.right, 4 + 4 + 2 + slots);
     if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
@@ -174,11 +173,11 @@ fn leaves_alone(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// One key, in what people store keys in.
+/// A key in the types in which people store keys.
 const UUID: &str = "0192c1f0-7b1e-7a35-8f00-0000000000c1";
 const HEX: &str = "0192c1f07b1e7a358f000000000000c1";
 
-/// Wrong columns with good values, and what is wrong with each.
+/// Creates wrong columns with good values. Returns the columns and their faults.
 fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)]) {
     match kind {
         Kind::Postgres => (
@@ -257,7 +256,7 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
     }
 }
 
-/// Who runs a script: our driver, or the server's own client, which may go on after an error or stop.
+/// The runner of a script: our driver, or the server's own client, which may continue after an error or stop.
 #[derive(Clone, Copy, Debug)]
 enum Runner {
     Driver,
@@ -267,7 +266,7 @@ enum Runner {
 const RUNNERS: [Runner; 3] =
     [Runner::Driver, Runner::Client { stops: false }, Runner::Client { stops: true }];
 
-/// What it printed, whether or not there was an error.
+/// Returns the output, whether or not there was an error.
 fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
     let Runner::Client { stops } = runner else {
         return Ok(match database.execute(script) {
@@ -280,7 +279,7 @@ fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
     Ok(text(&output.stdout) + &text(&output.stderr))
 }
 
-/// All rows of the tables of `wrong_schema`, and what else there is: tables, indexes, foreign keys.
+/// Returns all rows of the tables of `wrong_schema`, and all tables, indexes and foreign keys.
 fn everything(database: &Database) -> Result<String> {
     let selects: &[&str] = match database.kind {
         Kind::Postgres => &[
@@ -348,12 +347,12 @@ fn finds_and_fixes(database: &Database) -> Verdict {
              WHERE pets.id = users.id"
         );
         assert_eq!(database.text(&joined)?, HEX, "{runner:?}: {printed}");
-        // The old rows are there, until the statement is run that is a comment.
+        // The old rows stay until the commented statement is run.
         let kept = "SELECT CAST(id AS CHAR(36)) FROM users_before_opaque_id";
         assert_eq!(database.text(kept)?, UUID, "{runner:?}");
         assert!(report.to_string().contains("\n-- DROP TABLE "));
 
-        // Who runs it once more changes nothing.
+        // A second run changes nothing.
         let fixed = everything(database)?;
         run(database, runner, &report.to_string())?;
         assert_eq!(everything(database)?, fixed, "{runner:?}");
@@ -362,7 +361,7 @@ fn finds_and_fixes(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// What `wrong_schema` has room for besides its good values.
+/// Values that `wrong_schema` accepts besides its good ones.
 const BAD: &str = "INSERT INTO users VALUES ('legacy-7', 1);
     UPDATE pets SET user_id = 'legacy-7'";
 
@@ -385,14 +384,14 @@ fn lists_bad_values(database: &Database) -> Verdict {
         let mut users = report.findings.iter().filter(|finding| finding.table == "users");
         let users_id = users.find(|finding| finding.column == "id");
         assert_eq!(users_id.map(|finding| finding.unconvertible), Some(1));
-        // Nor is anything done to what refers to it, or what it refers to.
+        // Tables on the other side of a foreign key also stay as they are.
         let reason = of("team_id").and_then(|finding| finding.left_alone.clone());
         assert!(reason.is_some_and(|reason| reason.contains("must be fixed first")));
 
         let printed = run(database, runner, &report.to_string())?;
         let converted = everything(database)?;
         if database.kind == Kind::Sqlite {
-            // Its cars stand alone, and are fixed.
+            // Its cars have no foreign key, and are fixed.
             let (users, _) = before.split_once("---").ok_or("parts")?;
             assert!(converted.starts_with(users), "{runner:?}: {printed}");
         } else {
@@ -406,12 +405,12 @@ fn lists_bad_values(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// Between the printing of the script and its running.
+/// The bad values are inserted between the printing of the script and its run.
 fn survives_bad_values(database: &Database) -> Verdict {
     let other = match database.kind {
-        // In a column that takes NULL, where a value that does not fit could become one.
+        // The column accepts NULL, so a value that does not fit could become NULL.
         Kind::Sqlite => "PRAGMA foreign_keys = OFF; UPDATE users SET team_id = 'x'",
-        // The same key twice.
+        // The same key exists twice.
         _ => "INSERT INTO users SELECT REPLACE(id, '-', ''), team_id FROM users",
     };
     for (runner, bad) in RUNNERS.into_iter().flat_map(|runner| [(runner, BAD), (runner, other)]) {
@@ -431,7 +430,7 @@ fn survives_bad_values(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// A role that may create a table must not get SQL run by the role that runs the script.
+/// A role that may create a table must not get its SQL run by the role that runs the script.
 fn survives_hostile_names(database: &Database) -> Verdict {
     let quote = |name: &str| match database.kind {
         Kind::Mysql | Kind::Mariadb => format!("`{}`", name.replace('`', "``")),
@@ -443,7 +442,7 @@ fn survives_hostile_names(database: &Database) -> Verdict {
         "c\u{1b}[2Jid",
         "e\u{2028}DROP TABLE victim; --",
     ];
-    // Strange, and still names: these are converted.
+    // These names are strange but valid, and are converted.
     let strange = [
         "d(e",
         "f\"`'; DROP TABLE victim; --",
@@ -495,7 +494,7 @@ fn survives_hostile_names(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// What a table may have that a change of a column's type would break, lose or stumble over.
+/// Features of a table that a change of a column's type would break or lose.
 fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
     let tables: &[&str] = match database.kind {
         Kind::Postgres => &[
@@ -548,7 +547,7 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
              CREATE TABLE t (id CHAR(36) PRIMARY KEY, x INT, FOREIGN KEY (id, x) REFERENCES p (id, x))",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, n INT); CREATE UNIQUE INDEX i ON t (n) WHERE id < 'f'",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE UNIQUE INDEX i ON t (lower(id))",
-            // To the shell each line is a statement, or a command.
+            // The shell takes each line for a statement or a command.
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, \"shell\" INT);
              CREATE INDEX i ON t (id) WHERE shell\n/\nshell\n> 'f;touch x'",
         ],
@@ -572,7 +571,7 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// Triggers, indexes, counters and the numbers of rows, whichever client runs the script.
+/// Triggers, indexes, counters and the numbers of rows survive, whichever client runs the script.
 fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
     for runner in RUNNERS {
         database.execute(&format!(
@@ -599,7 +598,7 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
         assert_eq!(database.text("SELECT CAST(count(*) AS TEXT) FROM v")?, "2");
         assert!(database.execute("UPDATE users SET n = 3").is_err());
 
-        // A schema that has changed since is not touched.
+        // A schema that has changed since is not changed.
         database.execute(
             "DROP TABLE pets; DROP TABLE pets_before_opaque_id;
              DROP VIEW v; DROP TABLE users; DROP TABLE users_before_opaque_id; DROP TABLE log;
@@ -617,7 +616,8 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
     Ok(())
 }
 
-/// Keys of other types, references without a foreign key, and keys that are none.
+/// The report lists keys of other types, references without a foreign key, and other columns that it cannot
+/// judge.
 fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     database.execute("CREATE TABLE log (line VARCHAR(9))")?;
     assert!(!check(database)?.is_good(), "nothing was found");
@@ -645,7 +645,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
          INSERT INTO users VALUES ('{UUID}'); INSERT INTO posts VALUES (1, '{UUID}', NULL);
          INSERT INTO customers VALUES ('cus_NffrFeUfNV2Hib', NULL)"
     ))?;
-    // Text in columns of other types, or of tables that are not read.
+    // Text may be in columns of other types, or in tables that are not read.
     let owner = match database.kind {
         Kind::Postgres => "CHAR(36)) PARTITION BY HASH (owner",
         Kind::Mysql | Kind::Mariadb => "BINARY(36)",
@@ -677,7 +677,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
         [&["mixed.id"], domains, &["users.id"]].concat(),
         "{report}"
     );
-    // Of posts, and of the domain that is right.
+    // One is the key of posts, and the others are the right domains.
     assert_eq!(report.right, 1 + domains.len());
     let joined = "SELECT CAST(count(*) AS CHAR(1)) FROM posts JOIN users ON users.id = user_id";
     let converted = |exclude: &[&str]| {
@@ -688,7 +688,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     let (script, rows) = converted(&[])?;
     assert!(script.contains("may refer to it"), "{script}");
     assert_eq!(rows?, "1", "{script}");
-    // It is told that none of them refers to users.
+    // Excluding them declares that none of them refers to users.
     let exclude =
         ["customers", "files", "items", "notes", "numbers.id", "posts.user_id", "mixed", "shops"];
     let (script, rows) = converted(&exclude)?;
@@ -731,7 +731,7 @@ fn checks_maps(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// What a role may put in the way of a superuser who checks its database, or converts it.
+/// Objects by which a role could attack a superuser who checks or converts its database.
 fn runs_no_code_of_others(database: &Database) -> Verdict {
     if database.kind != Kind::Postgres {
         return Ok(NotApplicable);
@@ -769,7 +769,7 @@ fn runs_no_code_of_others(database: &Database) -> Verdict {
         database.name()
     ))?;
     let public = format!("{}&options[search_path]=public", database.url);
-    // The role may drop the table, or rename its schema, and put its own in its place.
+    // The role could drop the table or rename its schema, and create its own in its place.
     let report = check_without(&public, &[])?;
     assert!(!report.findings.is_empty() && report.script.is_empty(), "{report}");
     let owner =

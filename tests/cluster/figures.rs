@@ -1,4 +1,5 @@
-//! Calls per second of sixteen writers, and what another node does not find yet. `cargo xtask bench cluster`.
+//! Calls per second of sixteen writers, and rows that another node does not find yet. `cargo xtask bench
+//! cluster`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use tokio::runtime::Runtime;
 use crate::migrate;
 
 const DURATION: Duration = Duration::from_secs(8);
-/// More than a writer asks for one after the other.
+/// More UUIDs than a writer requests.
 const UUIDS: usize = 400_000;
 
 #[derive(Clone, Copy)]
 enum Act {
     Issue(usize),
-    /// Of ids that are not there.
+    /// Finds missing ids.
     Find(usize),
-    /// All writers ask for the same new ids, in the same order.
+    /// All writers request the same new ids in the same order.
     GetOrInsert(usize),
-    /// The latter, and then the other node is asked.
+    /// Gets or inserts ids, and then finds them on the other node.
     FindElsewhere,
-    /// Seven numbers, of blocks of ten.
+    /// Takes seven numbers from blocks of ten.
     Next,
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn figures() -> Result {
     Ok(())
 }
 
-/// As PostgreSQL's containers have none either.
+/// PostgreSQL's containers have no TLS either.
 fn without_tls(url: &str) -> String {
     format!("{url}?ssl-mode=disabled")
 }
@@ -115,7 +116,7 @@ fn with_tables(cluster: &Cluster) -> Result<Vec<String>> {
         .collect())
 }
 
-/// What one writer did.
+/// The results of one writer.
 #[derive(Default)]
 struct Done {
     times: Vec<Duration>,
@@ -124,7 +125,7 @@ struct Done {
     errors: Vec<String>,
 }
 
-/// Lets all writers act, the first on the first node, and so on, and prints what they did.
+/// Runs all writers, the first on the first node and so on, and prints their results.
 fn measure<DB: SupportedDatabase>(
     what: &str,
     act: Act,

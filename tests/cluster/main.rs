@@ -1,8 +1,8 @@
-//! The promises of the guide on mapping tables and sequences in clusters and behind a pooler, under load and under
-//! faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
+//! The promises of the guide on mapping tables and sequences in clusters and behind a pooler, under load and
+//! under faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
 //!
-//! On a busy machine the nodes may take one of them for dead, which then refuses every statement until it has joined them again. What
-//! the tests themselves ask of a node waits for that.
+//! On a busy machine the nodes may expel one of them, and it then refuses every statement until it has joined
+//! again. The tests' own statements wait for that.
 
 mod figures;
 mod simulation;
@@ -21,7 +21,7 @@ use sqlx::{MySql, Postgres};
 
 use self::simulation::{Faults, Like};
 
-/// The parts of a test; `figures` alone is none.
+/// The parts of a test, except for `figures`.
 const PARTS: [&str; 10] = [
     "galera",
     "group-replication",
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     code
 }
 
-/// Lets the writers write, for a quarter of half a minute or of `OPAQUE_ID_TEST_SECONDS`.
+/// Waits while the writers write, for a quarter of half a minute or of `OPAQUE_ID_TEST_SECONDS`.
 fn calm() -> Result {
     let seconds = std::env::var("OPAQUE_ID_TEST_SECONDS").ok();
     let seconds: u64 = seconds.map_or(Ok(30), |seconds| seconds.parse())?;
@@ -76,7 +76,6 @@ fn calm() -> Result {
     Ok(())
 }
 
-/// Prints what is done, and how long it took.
 fn timed<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let done = act().map_err(|error| format!("{what}: {error:?}"))?;
@@ -84,12 +83,12 @@ fn timed<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
     Ok(done)
 }
 
-/// A node's database of ours.
+/// Returns the URL of our database on a node.
 fn shop(node: &Node) -> Result<String> {
     in_shop(&node.url()?)
 }
 
-/// Stops the writers, and looks up on each node what was acknowledged to them.
+/// Stops the writers, and looks up all acknowledged rows on each node.
 fn check<'n, DB: SupportedDatabase>(
     kind: Kind,
     load: Load,
@@ -105,7 +104,8 @@ fn check<'n, DB: SupportedDatabase>(
     Ok(seen)
 }
 
-/// Creates the tables by a node that takes writes, waits until all nodes have them, and returns the nodes' URLs.
+/// Creates the tables by a node that accepts writes, and waits until all nodes have them. Returns the nodes'
+/// URLs.
 fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
     let kind = cluster.kind();
     let (dialect, count) = match kind {
@@ -126,7 +126,8 @@ fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<Str
     Ok(urls)
 }
 
-/// The conformance cases behind a load balancer; then a node is killed, and one cut off, while all are written to.
+/// Runs the conformance cases behind a load balancer. Then a node is killed and another one cut off, while
+/// all are written to.
 fn multi_master(topology: Topology, is_short: bool) -> Result {
     let kind = topology.kind();
     let cluster = timed("three nodes start", || Cluster::start(topology))?;
@@ -134,7 +135,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
         true => Ok(()),
         false => conformance(kind, &cluster),
     };
-    // With the hashed one no node detects what another is inserting.
+    // With the hashed index no node detects a concurrent insert on another one.
     let indexes = [Index::Unique];
     let urls = migrate(&cluster.nodes[0], &cluster, &indexes)?;
     wait_for(|| hashed_index_is_refused(kind, &urls[0]))?;
@@ -169,7 +170,8 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     check::<MySql>(kind, load, &cluster.nodes)?.verdict().and(conforms)
 }
 
-/// Cases that several writable nodes behind a load balancer can't pass, by a part of their names, and why.
+/// The cases that several writable nodes behind a load balancer cannot pass, by a part of their names, with
+/// the reason.
 const SKIPPED: [(&str, &str); 15] = [
     ("mapped_ids_of_the_same_hash", "the hashed index has no place on several writable nodes"),
     (
@@ -194,7 +196,7 @@ const SKIPPED: [(&str, &str); 15] = [
     ("packs_beside_an_idle_transaction", "it asks one server for its locks"),
 ];
 
-/// Cases of maps and sequences that an engine can't pass, by a part of their names, and why.
+/// The cases of maps and sequences that an engine cannot pass, by a part of their names, with the reason.
 const NOT_SIMULATED: [(&str, &str); 3] = [
     ("mapped_ids_of_the_same_hash", "the hashed index has no place on an engine"),
     (
@@ -207,8 +209,8 @@ const NOT_SIMULATED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Sixteen writers through a simulation, whose every statement and commit may fail, and the conformance cases of maps and sequences,
-/// whose calls may.
+/// Runs sixteen writers through a simulation in which every statement and commit may fail, and the
+/// conformance cases of maps and sequences in one in which calls may fail.
 fn simulated(like: Like) -> Result {
     let kind = like.kind();
     let server = Container::start(kind, Durability::None)?;
@@ -238,7 +240,7 @@ fn simulated(like: Like) -> Result {
 }
 
 fn conformance(kind: Kind, cluster: &Cluster) -> Result {
-    // What one node has acknowledged is read on another one.
+    // A row that one node has acknowledged is read on another one.
     let (set, reset) = match kind {
         Kind::Mariadb => ("SET GLOBAL wsrep_sync_wait = 7", "SET GLOBAL wsrep_sync_wait = DEFAULT"),
         _ => (
@@ -254,7 +256,7 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
     conforms
 }
 
-/// The conformance cases whose names contain this, on the server of a URL, without the hashed index.
+/// Runs the conformance cases with this part in their names on the server of a URL, without the hashed index.
 fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)], filter: &str) -> Result {
     let mut cases = cargo_test();
     cases
@@ -296,7 +298,7 @@ fn passes(mut test: Command, what: &str) -> Result {
     }
 }
 
-/// The primary of a group is killed while it is written to, and comes back as one of the others.
+/// The primary of a group is killed while it is written to, and returns as a secondary.
 fn single_primary() -> Result {
     const KIND: Kind = Kind::Mysql;
     let indexes = [Index::Unique, Index::Hashed];
@@ -308,7 +310,7 @@ fn single_primary() -> Result {
     let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
     calm()?;
     primary.kill()?;
-    // Callers do not know yet who takes its place, and ask one that may not write.
+    // Callers do not know the new primary yet, and ask a node that may not write.
     load.moved(0, shop(&others[0])?);
     let next = timed("another member is the primary", || {
         wait_for(|| {
@@ -331,7 +333,8 @@ fn single_primary() -> Result {
     check::<MySql>(KIND, load, &cluster.nodes)?.verdict()
 }
 
-/// Behind each pooler; then the primary is killed, and the more advanced replica takes its place.
+/// Runs the load behind each pooler. Then the primary is killed, and the more advanced replica takes its
+/// place.
 fn postgres() -> Result {
     const KIND: Kind = Kind::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
@@ -371,7 +374,7 @@ fn postgres() -> Result {
         let lsn = "SELECT (pg_last_wal_receive_lsn() - '0/0')::text";
         received.push(text(KIND, &replica.url()?, lsn)?.parse::<u64>()?);
     }
-    // What any of them has acknowledged, the more advanced one has.
+    // The more advanced replica has all acknowledged rows.
     let (promoted, other) = match received[0] > received[1] {
         true => (&replicas[0], &replicas[1]),
         false => (&replicas[1], &replicas[0]),
@@ -386,7 +389,8 @@ fn postgres() -> Result {
     check::<Postgres>(KIND, load, replicas)?.verdict()
 }
 
-/// HAProxy sends all writers to the node that Patroni makes the primary: another one on request, and again when it is killed.
+/// HAProxy sends all writers to Patroni's primary. Another node becomes the primary on request, and again
+/// when it is killed.
 fn patroni() -> Result {
     const KIND: Kind = Kind::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
@@ -425,7 +429,7 @@ fn patroni() -> Result {
     check::<Postgres>(KIND, load, &cluster.nodes)?.verdict()
 }
 
-/// Tables are MyRocks' unless their DDL names another engine, as that of maps, sequences and packs does.
+/// Tables are MyRocks' unless their DDL names another engine, as for maps, sequences and packs.
 fn myrocks() -> Result {
     const KIND: Kind = Kind::Mariadb;
     let indexes = [Index::Unique, Index::Hashed];
@@ -445,7 +449,7 @@ fn myrocks() -> Result {
         .try_for_each(|filter| cases(KIND, &server.url, &skipped, filter))
 }
 
-/// The tests of an adapter for libSQL, a workspace of its own.
+/// The tests of an adapter for libSQL have their own workspace.
 fn libsql() -> Result {
     let mut test = cargo_test();
     test.args(["--manifest-path=examples/libsql/Cargo.toml", "--target-dir=target/libsql"]);

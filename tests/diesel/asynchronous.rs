@@ -1,4 +1,4 @@
-//! Connections of diesel-async: by the same names as those of `blocking`.
+//! Connections of diesel-async, with the same names as in `blocking`.
 
 pub(crate) use diesel::QueryResult;
 pub(crate) use diesel_async::{AsyncConnection as Connect, RunQueryDsl};

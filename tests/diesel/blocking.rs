@@ -1,4 +1,4 @@
-//! Diesel's own connections, which block: by the same names as those of `asynchronous`.
+//! Diesel's own blocking connections, with the same names as in `asynchronous`.
 
 use std::future::{Ready, ready};
 
@@ -13,7 +13,7 @@ pub(crate) const ADAPTER: &str = "diesel";
 
 pub(crate) const HAS_POOL: bool = false;
 
-/// What a call has returned, as a future.
+/// Returns the result of a call as a future.
 pub(crate) fn done<T>(returned: T) -> Ready<T> {
     ready(returned)
 }

@@ -1,4 +1,5 @@
-//! Rows and their tables: one `table!` of typed columns for every backend, and the plain ones of `diesel print-schema`.
+//! Rows and their tables: one `table!` of typed columns for every backend, and plain tables as `diesel
+//! print-schema` writes them.
 
 use diesel::prelude::*;
 use diesel::sql_types::Text;
@@ -97,7 +98,7 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
     }
 }
 
-/// The column of a plan that names the index, as each database calls it.
+/// The column of a plan that names the index. Its name depends on the database.
 macro_rules! explained {
     ($($name:ident: $column:literal),*) => {
         $(
@@ -180,7 +181,7 @@ diesel::table! {
     }
 }
 
-// MySQL's and MariaDB's.
+// The tables of MySQL and MariaDB.
 diesel::table! {
     use opaque_id_diesel::Id;
     use crate::rows::{Team, UnsignedNumber};
@@ -194,7 +195,7 @@ diesel::table! {
 diesel::joinable!(users -> teams (team_id));
 diesel::allow_tables_to_appear_in_same_query!(users, teams);
 
-/// PostgreSQL's.
+/// A newtype for PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 pub struct UserId(pub Internal<User>);
 
@@ -231,7 +232,7 @@ pub(crate) mod plain_uuid {
     }
 }
 
-/// MySQL's and SQLite's.
+/// The tables of MySQL and SQLite.
 pub(crate) mod plain_binary {
     diesel::table! {
         users (id) {
@@ -242,7 +243,7 @@ pub(crate) mod plain_binary {
     }
 }
 
-/// Every database's.
+/// The tables of every database.
 pub(crate) mod plain_integer {
     diesel::table! {
         numbers (id) {
@@ -252,7 +253,7 @@ pub(crate) mod plain_integer {
     }
 }
 
-/// MySQL's and MariaDB's.
+/// The tables of MySQL and MariaDB.
 pub(crate) mod plain_unsigned {
     diesel::table! {
         unsigned_numbers (id) {

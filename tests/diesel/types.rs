@@ -1,4 +1,4 @@
-//! The types of keys on each database, and the types by which diesel reads them.
+//! The types of keys on each database, and diesel's types for reading them.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use opaque_id_core::OpaqueId;
 use opaque_id_core::key::Uuid;
 use opaque_id_diesel::{Id, Internal};
 
-/// The SQL type by which diesel reads a type.
+/// The SQL type with which diesel reads a type.
 pub(crate) trait ReadAs {
     type Sql;
 }
@@ -34,7 +34,7 @@ read_as! {
     [T: ReadAs<Sql: SqlType<IsNull = NotNull>>] Vec<T> => Array<T::Sql>;
 }
 
-/// A UUID where the database has none, shown like one.
+/// A UUID on databases without such a type. It is shown like one.
 #[derive(FromSqlRow)]
 pub(crate) struct Bytes(Vec<u8>);
 

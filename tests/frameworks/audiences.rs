@@ -1,4 +1,4 @@
-//! A keyring per request: partners who share rows, and a state whose secrets are replaced.
+//! A keyring per request: partners who share rows, and a state with secrets that are replaced.
 
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -40,7 +40,7 @@ pub fn viewed() -> Viewed<Vec<External<Row>>> {
     Viewed::of(vec![row()])
 }
 
-/// The keyring of the partner in the header `partner`, or none.
+/// Returns the keyring of the partner in the header `partner`, or none.
 pub fn of_partner(keyring: &SharedKeyring, partner: Option<&[u8]>) -> Option<Keyring> {
     let name = str::from_utf8(partner?).expect("a name");
     Some(keyring.current().for_audience(name))
@@ -58,7 +58,7 @@ fn send(server: &Server, line: &str, partner: Option<&str>, kind: &str, body: &s
     Server::end(&mut server.begin(&(head + &of_body)), "")
 }
 
-/// Sends the id, and the cursor, of row 7 by each extractor.
+/// Sends the id and the cursor of row 7 by each extractor.
 fn send_all(server: &Server, keyring: &Keyring, partner: Option<&str>) -> Vec<(u16, String)> {
     let (id, cursor) = (keyring.seal(row()), keyring.seal_cursor(row()));
     let json = format!(r#"{{"row":"{id}"}}"#);

@@ -1,4 +1,4 @@
-//! A client that sends what it is told to a server on loopback, and shows every byte.
+//! A client that sends given requests to a server on loopback, and shows every byte.
 
 use std::any::Any;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ pub struct Server {
     _running: Box<dyn Any>,
 }
 
-/// What a client gets.
+/// The answer to a client.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -20,7 +20,7 @@ pub struct Answer {
 }
 
 impl Server {
-    /// `running` stops the server when it is dropped.
+    /// Creates a server. Dropping `running` stops it.
     pub fn new(address: SocketAddr, running: impl Any) -> Self {
         Self { address, _running: Box::new(running) }
     }
@@ -47,7 +47,7 @@ impl Server {
         stream
     }
 
-    /// Sends the rest, and reads the answer.
+    /// Sends the rest and reads the answer.
     pub fn end(stream: &mut TcpStream, rest: &str) -> Answer {
         stream.write_all(rest.as_bytes()).expect("a request");
         let mut answer = String::new();

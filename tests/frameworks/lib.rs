@@ -1,4 +1,5 @@
-//! What the tests of all frameworks share: applications, and what a client must get by real HTTP.
+//! The common part of the tests of all frameworks: applications, and the answers that a client must get by
+//! real HTTP.
 
 #![allow(
     missing_docs,
@@ -22,12 +23,12 @@ use opaque_id_web::{NotFound, Opened, PROBLEM_JSON, Problem, Refusal};
 
 pub use self::client::Server;
 
-/// A framework, whose servers call the handlers of these applications.
+/// A framework. Its servers call the handlers of these applications.
 #[derive(Clone, Copy, Debug)]
 pub struct Framework {
     /// Starts a shop.
     pub shop: fn(shop::App) -> Server,
-    /// Starts a shop whose refusals have an envelope of its own.
+    /// Starts a shop that answers refusals in its own envelope.
     pub envelope: fn(shop::App) -> Server,
     /// Starts a server of lists.
     pub pages: fn(pages::App) -> Server,
@@ -35,30 +36,30 @@ pub struct Framework {
     pub old_ids: fn(old_ids::Layers) -> Server,
     /// Starts a server for partners.
     pub audiences: fn(SharedKeyring) -> Server,
-    /// Starts a server with the routes of `raw_ids` below a layer that looks for this integer.
+    /// Starts a server with the routes of `raw_ids` below a layer that finds this integer.
     pub raw_ids: fn(i64) -> Server,
-    /// Its own answers.
+    /// The framework's own answers.
     pub own: Own,
 }
 
 /// The statuses of a framework's own answers, and a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
-    /// To a parameter of a path that is no number.
+    /// The status for a parameter of a path that is not a number.
     pub path: u16,
-    /// To JSON with a field that is no number.
+    /// The status for JSON with a field that is not a number.
     pub json: u16,
-    /// To JSON with an integer where a name must be.
+    /// A part of the answer to JSON with an integer in place of a name.
     pub integer: &'static str,
-    /// To a form with a field that is no number.
+    /// The status for a form with a field that is not a number.
     pub form: u16,
-    /// To JSON of another content type.
+    /// The status for JSON of another content type.
     pub content_type: u16,
-    /// To an id in an extractor of its own, if a layer of ours is around every route.
+    /// The status for an id in the framework's own extractor, if a layer of ours is around every route.
     pub no_keyring: Option<u16>,
 }
 
-/// The tests of a framework, a constant.
+/// Writes the tests of a framework, a constant.
 #[macro_export]
 macro_rules! tests {
     ($framework:ident) => {
@@ -101,7 +102,7 @@ macro_rules! tests {
     };
 }
 
-/// Returns a keyring of one new secret.
+/// Returns a keyring with one new secret.
 #[must_use]
 pub fn new_keyring(key_id: u8) -> Keyring {
     let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
@@ -121,14 +122,14 @@ pub struct User {
 #[opaque_id(prefix = "team", key = i64)]
 pub struct Team;
 
-/// What the API shows of a user.
+/// The view of a user.
 #[derive(Debug, serde::Serialize, View)]
 #[view(from = User)]
 pub struct UserView {
     id: External<User>,
 }
 
-/// What a client sends to invite a user.
+/// A request to invite a user.
 #[derive(Debug, serde::Deserialize)]
 pub struct Invite {
     /// The user.
@@ -159,11 +160,11 @@ impl App {
     /// Sends requests to `GET /users/{id}` and `POST /invitations` of a server, and checks the answers.
     ///
     /// # Panics
-    /// If an answer is not what it must be.
+    /// If an answer is wrong.
     pub fn check(&self, address: &str) {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A server that answers before it has read a request's body closes the connection then.
+            // A server that answers before it has read a request's body then closes the connection.
             .max_idle_connections(0)
             .build()
             .into();
@@ -205,7 +206,7 @@ impl App {
     }
 }
 
-/// Asserts that a page shows these files as they are.
+/// Asserts that a page shows these files without a change.
 ///
 /// # Panics
 /// If it shows other code.

@@ -9,11 +9,11 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// What has been logged.
+/// The logged events.
 #[derive(Debug, Default)]
 pub struct Log(Mutex<Vec<String>>);
 
-/// Starts to record what this program logs.
+/// Starts to record this program's log.
 pub fn start() -> &'static Log {
     static LOG: OnceLock<&'static Log> = OnceLock::new();
     LOG.get_or_init(|| {
@@ -25,7 +25,7 @@ pub fn start() -> &'static Log {
 }
 
 impl Log {
-    /// Returns the events that have a part: `target LEVEL field=value span: field=value`.
+    /// Returns the events with this part: `target LEVEL field=value span: field=value`.
     pub fn events(&self, part: &str) -> Vec<String> {
         let events = self.0.lock().expect("no panics");
         events.iter().filter(|event| event.contains(part)).cloned().collect()

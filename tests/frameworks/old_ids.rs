@@ -1,4 +1,4 @@
-//! Old ids: below a layer, until a date, with headers.
+//! Old ids below a layer, until a date, with headers.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -83,7 +83,7 @@ fn key(key: i64) -> Internal<Item> {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What a server accepts: items on all routes but `/new/{id}`, shops on all.
+/// The old ids of a server: items on all routes but `/new/{id}`, and shops on all.
 #[derive(Debug)]
 pub struct Layers {
     /// The keyring.
@@ -100,7 +100,8 @@ struct Moved {
     items: Arc<OldIds<Item>>,
 }
 
-/// Items up to 1,000 were shown as integers, of which 100 have rows; shops were shown as UUIDs.
+/// Starts a server. Items up to 1,000 were shown as integers, and 100 of them have rows. Shops were shown as
+/// UUIDs.
 fn moved(framework: &Framework, end: SystemTime) -> Moved {
     let keyring = new_keyring(0);
     let shown = IdRange::all().up_to(key(1_000));
@@ -173,7 +174,7 @@ pub fn requests_accept_old_ids(framework: &Framework) {
     assert_eq!(server.get("/accepted/7").body, "7");
     let mut answers = vec![];
     let other = format!(r#""{}""#, External::<Item>::example());
-    // Never shown, no integer, another secret's, no id at all.
+    // The ids were never shown, are no integers, have another secret, or are no ids at all.
     for id in ["1001", r#""4_2""#, &other, "7.5", "18446744073709551615", r#""""#] {
         let answer = post(&format!(r#"{{"items":[1,{id}]}}"#));
         assert_eq!(answer.status, 422, "{id}");
@@ -189,7 +190,7 @@ pub fn requests_accept_old_ids(framework: &Framework) {
 pub fn layers_add_up_and_bound_what_is_accepted(framework: &Framework) {
     let Moved { server, keyring, .. } = moved(framework, in_a_year());
     let uuid = Internal::<Shop>::generate().expose_key().to_string();
-    // Of the outer layer, and of both.
+    // The ids belong to the outer layer, and to both.
     let answer = server.get(&format!("/search?item={}&shop={uuid}", keyring.seal(key(1))));
     assert_eq!((answer.status, &*answer.body), (200, "1 true"));
     assert_eq!(notice(&answer)[0], Some("@0"));
@@ -205,7 +206,8 @@ pub fn every_refusal_is_the_same_answer(framework: &Framework) {
     let other = External::<Item>::example();
     let new = keyring.seal(key(101));
     let mut answers = vec![ended.server.get("/items/42")];
-    // Never shown, no integer, without a row (old and new), another secret's, malformed.
+    // The ids were never shown, are no integers, have no row (old and new), have another secret, or are
+    // malformed.
     for id in ["1001", "4_2", "101", &new.to_string(), &other.to_string(), "x", "%2042"] {
         let answer = server.get(&format!("/items/{id}"));
         assert_eq!(answer.status, 404, "{id}");
@@ -213,7 +215,7 @@ pub fn every_refusal_is_the_same_answer(framework: &Framework) {
     }
     assert_alike(answers);
 
-    // The same reasons in a body.
+    // The reasons are the same in a body.
     let mut answers = vec![];
     let (new, other) = (format!(r#""{new}""#), format!(r#""{other}""#));
     for id in ["1001", "101", r#""4_2""#, &new, &other] {

@@ -19,12 +19,12 @@ pub struct Row;
 #[opaque_id(prefix = "other", key = i64)]
 struct Other;
 
-/// The state of an application, whose handlers are its methods.
+/// The state of an application. Its methods are the handlers.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The keyring.
     pub keyring: Keyring,
-    /// The last key of the table; the first is 1.
+    /// The last key of the table. The first is 1.
     rows: i64,
 }
 
@@ -70,7 +70,7 @@ impl App {
         self.answer(query, query.descending())
     }
 
-    /// `GET /v1/rests?above=1`, by the rest of a division by three
+    /// `GET /v1/rests?above=1`, ordered by the remainder of a division by three
     pub fn rests(&self, filter: &Filter, query: &OfRests) -> Result<(Links, String), Refusal> {
         let listing = by_rest(filter.above);
         let request = query.descending(&listing, &self.keyring)?;
@@ -109,7 +109,7 @@ fn list(framework: &Framework, rows: i64) -> (Server, Keyring) {
     ((framework.pages)(App { keyring: keyring.clone(), rows }), keyring)
 }
 
-/// The target of the link with a relation.
+/// Returns the target of the link with a relation.
 fn link(answer: &Answer, relation: &str) -> Option<String> {
     let links = answer.header("link")?.split(", ");
     let found = links.filter_map(|link| link.strip_prefix('<')?.split_once(">; rel="));
@@ -119,7 +119,7 @@ fn link(answer: &Answer, relation: &str) -> Option<String> {
         .next()
 }
 
-/// Follows a relation until there is none.
+/// Follows a relation to its end.
 fn follow(server: &Server, list: &str, start: &str, relation: &str) -> (Vec<String>, String) {
     let mut target = start.to_owned();
     let mut bodies = Vec::new();
@@ -147,7 +147,7 @@ pub fn links_lead_through_the_list_and_back(framework: &Framework) {
         let (bodies, _) = follow(&server, list, "?limit=4&q=%3Ca%26b%3E&%C3%A9=%FF", "next");
         assert_eq!(bodies.len(), 2);
     }
-    // As many rows as the page has.
+    // The list has as many rows as the page.
     let (bodies, _) = follow(&server, "ascending", "?limit=5", "next");
     assert_eq!(bodies, ["1 2 3 4 5"]);
     let (server, _) = self::list(framework, 0);
@@ -202,7 +202,7 @@ pub fn links_keep_other_parameters_and_nothing_else(framework: &Framework) {
     assert_eq!(answer.header("link"), Some(&*expected));
 }
 
-/// A client could make the server send headers that the proxy before it refuses.
+/// A client could make the server send headers that its proxy refuses.
 pub fn long_queries_have_no_links(framework: &Framework) {
     let (server, _) = list(framework, 5);
     for (len, has_link) in [(2_046, true), (2_047, false), (50_000, false)] {
@@ -210,7 +210,7 @@ pub fn long_queries_have_no_links(framework: &Framework) {
         assert_eq!(answer.body, "1 2 more");
         assert_eq!(link(&answer, "next").is_some(), has_link, "{len}");
     }
-    // As the link has it: each of these becomes three bytes.
+    // Each of these characters has three bytes in the link.
     let answer = server.get(&format!("/v1/ascending?q={}", "%3E".repeat(700)));
     assert_eq!(answer.header("link"), None);
 }

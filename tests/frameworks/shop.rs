@@ -1,4 +1,5 @@
-//! What clients get: refused ids have one answer, whatever the reason, and everything else is the framework's.
+//! The answers to clients: refused ids have one answer, whatever the reason, and every other answer is the
+//! framework's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +27,7 @@ pub struct Team;
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
 pub struct Order;
 
-/// The state of an application, whose handlers are its methods.
+/// The state of an application. Its methods are the handlers.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The keyring.
@@ -115,7 +116,7 @@ pub struct NewTeam {
     parent: Parent,
 }
 
-/// It compares its ids.
+/// A body that compares its ids.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Vec<(Opened<User>, Opened<Team>)>")]
 struct Distinct(usize);
@@ -151,7 +152,7 @@ pub struct Invite {
     year: u32,
 }
 
-/// A body whose ids the handler opens.
+/// A body with ids that the handler opens.
 #[derive(Debug, Deserialize, IntoModel)]
 #[model(into = NewOrder)]
 pub struct CreateOrder {
@@ -165,7 +166,7 @@ pub struct NewOrder {
     pub buyer: Internal<User>,
 }
 
-/// `POST /accepted`: the ids are opened by the extractor.
+/// The body of `POST /accepted`. The extractor opens its ids.
 #[derive(Debug, Deserialize)]
 pub struct Accept<A> {
     /// Orders.
@@ -186,7 +187,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Shows what was sent.
+    /// Shows the sent values.
     pub fn show(&self) -> String {
         let Self { id, owner, order, year, q } = self;
         format!("{} {} {} {year:?} {q:?}", id.len(), owner.is_some(), order.is_some())
@@ -224,24 +225,24 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// Shows what was sent.
+    /// Shows the sent values.
     pub fn show(&self) -> String {
         format!("{} {} {:?}", self.ids.len(), self.order.is_some(), self.year)
     }
 }
 
-/// An answer of an application's own to each refusal: its status and its body.
+/// Returns an application's own answer to each refusal: its status and its body.
 pub fn envelope(refusal: &Refusal) -> (u16, String) {
     let place = refusal.pointer().unwrap_or("the URL");
     (refusal.status().as_u16(), format!("nothing at {place}"))
 }
 
-/// A server with one user, and ids that it must refuse.
+/// A server with one user, and refused ids.
 #[derive(Debug)]
 pub struct Shop {
     /// The server.
     pub server: Server,
-    /// Each of them with the reason why it is refused.
+    /// The refused ids with the reasons.
     pub refused: Vec<(&'static str, String)>,
     /// The server's keyring.
     pub keyring: Keyring,
@@ -285,7 +286,7 @@ fn start(start: fn(App) -> Server) -> Shop {
 
 const NOT_FOUND: &str = r#"{"type":"about:blank","title":"Not Found","status":404}"#;
 
-/// Checks that an answer is that for a row that does not exist.
+/// Checks that an answer is that of a missing row.
 #[track_caller]
 pub fn assert_not_found(answer: &Answer, what: &str) {
     assert_eq!(answer.status, 404, "{what}: {answer:?}");
@@ -316,7 +317,7 @@ pub fn every_refusal_in_a_path_is_the_same_answer(framework: &Framework) {
     assert_alike(whole);
 }
 
-/// Otherwise a request with something else wrong would say which ids were genuine once.
+/// Otherwise a request with another fault would show which ids were ever genuine.
 pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &Framework) {
     let shop = shop(framework);
     let (server, team, own) = (&shop.server, &shop.team, framework.own);
@@ -345,7 +346,7 @@ pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &
         let (expected, (status, answer)) = genuine;
         assert_eq!(status, expected, "{answer:?}");
     }
-    // So it is with values of other types.
+    // Values of other types have the same answer.
     for id in ["7", "null", "true", "0.5", "[[7],{}]", r#"{"a":[{}]}"#] {
         let (status, _) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":"a"}}"#));
         assert_eq!(status, 422, "{id}");
@@ -356,7 +357,7 @@ pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &
     assert_eq!(status, 413);
 }
 
-/// Refused ids differ where genuine ones without a row do.
+/// Refused ids differ if genuine ids without a row differ.
 pub fn a_body_that_compares_its_ids_has_one_answer(framework: &Framework) {
     let shop = shop(framework);
     let team = |key| shop.keyring.seal(Internal::<Team>::from_key(key).expect("a key")).to_string();
@@ -399,7 +400,7 @@ pub fn everything_else_is_the_frameworks_answer(framework: &Framework) {
     assert_eq!(shop.server.get("/search").status, 200);
 }
 
-/// Nothing opens without a keyring. The client learns nothing, and the log says what to write.
+/// Nothing opens without a keyring. The client learns nothing, and the log states the remedy.
 pub fn the_frameworks_own_extractors_are_an_error_of_the_server(framework: &Framework) {
     let log = log::start();
     let [bare, layered] = [framework.shop, framework.envelope].map(start);
@@ -499,7 +500,7 @@ pub fn an_id_of_several_resources_has_the_same_answers(framework: &Framework) {
     assert_alike(whole);
 }
 
-/// By serde_with.
+/// The field parses by serde_with.
 pub fn ids_that_a_field_parses_have_the_same_answers(framework: &Framework) {
     let shop = shop(framework);
     let user = &shop.user;
@@ -531,7 +532,7 @@ pub fn requests_are_accepted_in_the_extractor(framework: &Framework) {
     }
     assert!(whole[0].body.contains(r#""pointer":"/orders/1/buyer","detail":"no such `user`""#));
     assert_alike(whole);
-    // What else is wrong does not say which id is genuine.
+    // Other faults do not show which id is genuine.
     let (_, retired) = shop.refused.iter().find(|(what, _)| *what == "retired").expect("one");
     let (genuine, made_up) = (post(&shop.user, r#""x""#), post(retired, r#""x""#));
     assert_eq!((genuine.status, genuine.body), (framework.own.json, made_up.body));
@@ -541,7 +542,7 @@ pub fn requests_are_accepted_in_the_extractor(framework: &Framework) {
     assert_eq!((answer.status, &*answer.body), (422, "nothing at /orders/0/buyer"));
 }
 
-/// `envelope` has a middleware that makes a span of each request.
+/// `envelope` has a middleware that creates a span for each request.
 pub fn refusals_are_logged_in_the_span_of_their_request(framework: &Framework) {
     let log = log::start();
     let shop = start(framework.envelope);
@@ -581,7 +582,7 @@ pub fn refusals_in_a_body_say_where(framework: &Framework) {
     };
     let mut bad: Vec<String> = Vec::new();
     for (what, id) in &shop.refused {
-        // The hostile ones are texts here, and fit JSON.
+        // The hostile ids are texts here and valid in JSON.
         bad.push(format!(r#""{id}""#));
         if *what != "without a row" {
             let answer = post(&format!(r#"{{"name":"a","members":["{user}","{id}"]}}"#));
@@ -608,10 +609,10 @@ pub fn refusals_in_a_body_say_where(framework: &Framework) {
     assert_eq!(answer.body, expected(r#"/roles/x~1y~0\"z"#, "user"));
     let answer = post(r#"{"name":"a","scores":{"7":1}}"#);
     assert_eq!(answer.body, expected("/scores/7", "user"));
-    // serde knows no place inside of what is flattened.
+    // serde reports no place inside of flattened values.
     let answer = post(r#"{"name":"a","parent":"7"}"#);
     assert_eq!((answer.status, answer.body), (422, expected("", "team")));
-    // And what is not about ids is the framework's.
+    // Errors that do not concern ids are the framework's.
     let json = framework.own.json;
     for (body, status) in
         [(r#"{"name":7}"#, json), ("{", 400), (r#"{"name":"a"#, 400), ("{}", json)]
@@ -646,7 +647,7 @@ pub fn requests_have_the_same_answers_whoever_opens_them(framework: &Framework) 
     assert_alike(whole);
 }
 
-/// And so has a row that does not exist.
+/// A missing row has the same envelope.
 pub fn every_refusal_has_the_envelope_of_an_application(framework: &Framework) {
     let shop = start(framework.envelope);
     assert_eq!(shop.server.get(&format!("/users/{}", shop.user)).body, "Ada");
@@ -665,7 +666,7 @@ pub fn every_refusal_has_the_envelope_of_an_application(framework: &Framework) {
     assert!(answer.body.contains("missing field `name`"), "{answer:?}");
 }
 
-/// The server has one thread, on which an extractor waits for its body while others run.
+/// The server has one thread. An extractor waits on it for its body while others run.
 pub fn extractors_that_wait_keep_their_own_keyring_and_refusals(framework: &Framework) {
     let shop = shop(framework);
     let body = format!(r#"{{"name":"a","theLead":"{}"}}"#, shop.user);
@@ -681,7 +682,7 @@ pub fn extractors_that_wait_keep_their_own_keyring_and_refusals(framework: &Fram
     assert_eq!(theirs.status, expected, "no keyring of the waiting one");
     let answer = Server::end(&mut waiting, rest);
     assert_eq!(answer.body, r#"{"name":"a","ids":0}"#);
-    // A refusal of another request is not this one's: a name that is a number is the framework's to reject.
+    // A refusal of another request does not affect this one: the framework rejects a name that is a number.
     assert_not_found(&shop.server.get("/orders/7"), "another request");
     let answer = shop.server.post("/teams", "application/json", r#"{"name":7}"#);
     assert_ne!(answer.header("content-type"), Some("application/problem+json"));

@@ -1,4 +1,5 @@
-//! An application for each adapter, on tables with `serial`, `INT UNSIGNED` and `CHAR(36)` keys and rows in them.
+//! An application for each adapter on existing tables with `serial`, `INT UNSIGNED` and `CHAR(36)` keys and
+//! rows.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -16,7 +17,7 @@ use crate::{BUILD, Fresh, dependencies};
 #[opaque_id(prefix = "user", key = Uuid)]
 struct User;
 
-/// Its ids are the same when its column becomes wider: this test reads them as `i64`.
+/// The ids stay the same when the column becomes wider, so this test reads them as `i64`.
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "team", key = i64)]
 struct Team;
@@ -24,7 +25,7 @@ struct Team;
 const ADA: Uuid = Uuid::from_u128(0x6d17_9ed1_fd65_480b_a475_7798_3c28_dd10);
 const GRACE: Uuid = Uuid::from_u128(0x0a1b_2c3d_4e5f_4a6b_8c7d_9e0f_1a2b_3c4d);
 
-/// What another framework has made.
+/// Returns the tables that another framework has created.
 fn tables(kind: Kind) -> String {
     let (team, reference) = match kind {
         Kind::Postgres => ("id SERIAL PRIMARY KEY", "INT"),
@@ -39,7 +40,7 @@ fn tables(kind: Kind) -> String {
     )
 }
 
-/// The template of an adapter, for PostgreSQL; and what another database needs instead.
+/// The template of an adapter for PostgreSQL, and its replacements for another database.
 struct Adapter {
     name: &'static str,
     source: &'static str,
@@ -87,7 +88,7 @@ fn applications_adopt_tables_with_rows() -> Result {
             packages.push(package);
         }
     }
-    // At once, so that each ORM is built once.
+    // All packages are built at once, so that each ORM is built once.
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     fresh.cargo("build", &packages)?;
 
@@ -107,7 +108,7 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
     database.execute(&tables(database.kind))?;
     let report =
         tokio::runtime::Runtime::new()?.block_on(opaque_id_schema::check(&database.url, &[]))?;
-    // Of the keys only the text is wrong.
+    // Only the text among the keys is wrong.
     let found: Vec<&str> = report.findings.iter().map(|finding| finding.table.as_str()).collect();
     assert_eq!(found, ["users"], "{report}");
     database.execute(&report.to_string())?;
@@ -144,7 +145,7 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
     assert_eq!(database.text(select)?.replace('-', ""), key.simple().to_string());
     let members = "SELECT CAST(COUNT(*) AS CHAR(9)) FROM users WHERE team_id = 2";
     assert_eq!(database.text(members)?.trim(), "3");
-    // A team's key is the database's to make.
+    // The database creates a team's key.
     let team: External<Team> = run(&["add-team", "Engineers"])?.trim().parse()?;
     assert_eq!(keyring.open(team)?.expose_key(), 3);
     assert!(run(&["move", &ada, &ada]).is_err(), "a user is not a team");

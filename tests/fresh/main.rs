@@ -1,5 +1,5 @@
-//! What a new user does: a crate outside of the workspace, with a README's lines and nothing else. Each README's first
-//! example compiles with the TOML above it, and an application for each adapter adopts tables that others have made.
+//! The experience of a new user: a crate outside of the workspace with only a README's lines. Each README's
+//! first example compiles with the TOML above it, and an application for each adapter adopts existing tables.
 
 mod adopt;
 
@@ -27,13 +27,13 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the workspace")
 }
 
-/// Where the workspace builds, which holds what the READMEs' dependencies share with it.
+/// Returns the workspace's build folder. It has the dependencies that the READMEs share with the workspace.
 fn target() -> &'static Path {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tmp.parent().unwrap_or(tmp)
 }
 
-/// A workspace of its own, so that nothing of ours adds a feature. Its packages share what they build.
+/// A separate workspace, so that nothing of ours adds a feature. Its packages share their builds.
 struct Fresh {
     folder: PathBuf,
     packages: Vec<String>,
@@ -44,12 +44,13 @@ fn block(readme: &str, language: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(readme))?;
     let (_, rest) = text.split_once(&format!("```{language}")).ok_or("no such block")?;
     let (block, _) = rest.split_once("\n```").ok_or("an open block")?;
-    // The first line may say `no_run`.
+    // The first line may be `no_run`.
     let (_, block) = block.split_once('\n').ok_or("an empty block")?;
     Ok(block.to_owned())
 }
 
-/// Lines of dependencies, with the `[dependencies]` that only some READMEs print. The first README has `cargo add`.
+/// Returns the lines of dependencies with `[dependencies]`, because only some READMEs print it. The first
+/// README has `cargo add`.
 fn dependencies(readme: &str) -> Result<String> {
     if let Ok(command) = block(readme, "console")
         && let Some(names) = command.strip_prefix("$ cargo add ")
@@ -68,7 +69,7 @@ impl Fresh {
     fn new(name: &str) -> Result<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh").join(name);
         fs::create_dir_all(&folder)?;
-        // The versions that the workspace has, which are on this machine already.
+        // The versions of the workspace are already on this machine.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
         fs::copy(root().join("rust-toolchain.toml"), folder.join("rust-toolchain.toml"))?;
         Ok(Self { folder, packages: Vec::new() })
@@ -86,7 +87,7 @@ impl Fresh {
         Ok(package)
     }
 
-    /// Runs cargo on some packages, with the features of these and no others.
+    /// Runs cargo on some packages with only their features.
     fn cargo(&self, command: &str, packages: &[&str]) -> Result {
         let mut manifest = format!(
             "[workspace]\nresolver = \"3\"\nmembers = {:?}\n\n[patch.crates-io]\n",
@@ -95,7 +96,7 @@ impl Fresh {
         for name in CRATES {
             manifest += &format!("{name} = {{ path = {:?} }}\n", root().join(name));
         }
-        // The workspace's profile, so that what it has built of others' crates serves here.
+        // With the workspace's profile, its builds of dependencies can be used.
         let ours = fs::read_to_string(root().join("Cargo.toml"))?;
         let (_, profiles) = ours.split_once("[profile.dev.package.").ok_or("no profile")?;
         manifest += &format!("[profile.dev]\ndebug = false\n\n[profile.dev.package.{profiles}");
@@ -122,7 +123,7 @@ impl Fresh {
     }
 }
 
-/// One at a time: they share what they build.
+/// The builds run one at a time because they share their output.
 static BUILD: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -138,7 +139,7 @@ fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
         ("actix", "opaque-id-actix/README.md"),
     ];
     for (name, readme) in readmes {
-        // GitHub shows what rustdoc hides.
+        // GitHub shows lines that rustdoc hides.
         let example = block(readme, "rust")?;
         let example = example.lines().map(|line| match line.strip_prefix("# ") {
             Some(shown) => format!("{shown}\n"),

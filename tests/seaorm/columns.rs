@@ -29,7 +29,7 @@ fn active(profile: &ProfileOf<SeaOrmShop>) -> profile::ActiveModel {
 impl ColumnShop for SeaOrmShop {
     column_calls!(EncryptedColumn, self, &self.connection, identity);
 
-    /// By the entity.
+    /// The entity defines the table.
     async fn create_profiles(&self, _: &Database) -> Result {
         create_table(&self.connection, profile::Entity).await
     }

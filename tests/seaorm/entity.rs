@@ -186,7 +186,8 @@ pub(crate) mod unsigned_number {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// The users' table in the earlier format, with a relation by hand: once more, or all that an older SeaORM has.
+/// The users' table in the earlier format, with a relation by hand. It is a second one, or the only one with
+/// an older SeaORM.
 pub(crate) mod earlier_user {
     use opaque_id_seaorm::Internal;
     use sea_orm::entity::prelude::*;

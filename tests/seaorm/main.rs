@@ -1,4 +1,4 @@
-//! opaque-id-seaorm on each database, case by case. One shop serves all of them, as SeaORM's connection does.
+//! opaque-id-seaorm on each database, case by case. One shop serves all databases, like SeaORM's connection.
 //!
 //! `cargo test -p opaque-id-tests --features seaorm --test seaorm`
 

@@ -1,4 +1,4 @@
-//! The tables, by sea-orm-migration.
+//! The tables, created by sea-orm-migration.
 
 use opaque_id_seaorm::migration::{id_column, id_column_null, pk_id};
 use sea_orm_migration::prelude::{

@@ -1,4 +1,4 @@
-//! What SeaORM alone has: save, both entity formats, relations, schemas from entities, arrays.
+//! Features of SeaORM alone: save, both entity formats, relations, schemas from entities, arrays.
 
 use opaque_id_seaorm::{External, Internal};
 use sea_orm::entity::prelude::*;
@@ -61,11 +61,11 @@ async fn add_users(
 async fn what_no_type_closes(db: &DatabaseConnection) -> Verdict {
     let user = add_users(db, None, 1).await?.remove(0);
     let key: Uuid = user.id.expose_key().into();
-    // Past the model's types.
+    // The query bypasses the model's types.
     let json = user::Entity::find().into_json().one(db).await?.ok_or("a row")?;
     let bytes: Vec<u8> = key.into_bytes().into();
     assert!(json["id"] == key.to_string() || json["id"] == serde_json::json!(bytes), "{json}");
-    // `Debug` of values, `Display` of statements.
+    // The case covers `Debug` of values and `Display` of statements.
     let value = format!("{:?}", sea_orm::Value::from(user.id));
     let statement = user::Entity::find_by_id(user.id).build(db.get_database_backend()).to_string();
     for printed in [value, statement] {
@@ -74,7 +74,7 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Verdict {
         let shows = printed.contains(&key.simple().to_string()) || printed.contains(&bytes);
         assert!(shows, "{printed}");
     }
-    // SeaORM has one bound for `eq` and for these, so an id that a client made up pages as well.
+    // SeaORM has one bound for `eq` and for these, so a client's made-up id pages as well.
     let made_up: Internal<user::Model> =
         opaque_id_tests::conformance::cases::opened_made_up_id::<user::Model>();
     let after = usize::from(user.id > made_up);
@@ -101,7 +101,7 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Verdict {
 
 async fn active_models_save(db: &DatabaseConnection) -> Verdict {
     let team = team::ActiveModel { name: Set("Analysts".into()), ..Default::default() };
-    // Inserted, as it has no key yet, then updated.
+    // The model is inserted because it has no key yet, and then updated.
     let mut team = team.save(db).await?;
     let id = team.id.clone().unwrap();
     team.name = Set("Admirals".into());
@@ -121,7 +121,7 @@ async fn active_models_save(db: &DatabaseConnection) -> Verdict {
     Ok(Passed)
 }
 
-/// Tables of entities, whose keys the database makes.
+/// The database creates the keys of these entities' tables.
 async fn active_models_of_integers_save(db: &DatabaseConnection) -> Verdict {
     create_table(db, number::Entity).await?;
     let team = add_team(db, "Analysts").await?;
@@ -262,7 +262,7 @@ async fn cursor_backwards(db: &DatabaseConnection) -> Verdict {
     Ok(Passed)
 }
 
-/// An array on PostgreSQL.
+/// Reads an array on PostgreSQL.
 async fn list_as_one_parameter(db: &DatabaseConnection) -> Verdict {
     if db.get_database_backend() != DbBackend::Postgres {
         return Ok(NotApplicable);
@@ -290,7 +290,7 @@ async fn migrate_down(db: &DatabaseConnection) -> Verdict {
     Ok(Passed)
 }
 
-/// Entity first: the tables are made from the models.
+/// Creates the tables from the models.
 async fn tables_of_entities(db: &DatabaseConnection) -> Verdict {
     migration::Migrator::down(db, None).await?;
     create_table(db, team::Entity).await?;

@@ -1,4 +1,4 @@
-//! The shop: what is done with the rows.
+//! The shop: the queries on the rows.
 
 use opaque_id_seaorm::retry;
 use opaque_id_sql::dialect::Retry;
@@ -42,7 +42,7 @@ impl Shop for SeaOrmShop {
         Self::open(&database.url, 10).await
     }
 
-    /// By a migration.
+    /// A migration creates the tables.
     async fn create_tables(&self, _: &Database) -> Result {
         Ok(crate::migration::Migrator::up(&self.connection, None).await?)
     }
@@ -231,7 +231,6 @@ impl SeaOrmShop {
     }
 }
 
-/// The first row of a statement's result.
 pub(crate) async fn one(on: &impl ConnectionTrait, statement: Statement) -> Result<QueryResult> {
     #[cfg(feature = "older")]
     let row = on.query_one(statement).await?;
@@ -240,7 +239,6 @@ pub(crate) async fn one(on: &impl ConnectionTrait, statement: Statement) -> Resu
     Ok(row.ok_or("no row")?)
 }
 
-/// Creates the table of an entity.
 pub(crate) async fn create_table(on: &DatabaseConnection, entity: impl EntityTrait) -> Result {
     let backend = on.get_database_backend();
     let create = backend.build(&Schema::new(backend).create_table_from_entity(entity)).to_string();

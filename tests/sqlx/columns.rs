@@ -71,7 +71,7 @@ pub(crate) fn cases() -> Cases {
     })]
 }
 
-/// A server that is not strict cuts off what a column has no room for.
+/// A server in non-strict mode cuts off a value that is too long for its column.
 async fn rekey_outside_of_strict_mode(database: &Database) -> Verdict {
     type Notes = EncryptedColumn<User, String>;
     let pool = MySqlPoolOptions::new()
@@ -92,7 +92,7 @@ async fn rekey_outside_of_strict_mode(database: &Database) -> Verdict {
     let insert = sqlx::query("INSERT INTO users_notes VALUES (?, ?)").bind(id);
     insert.bind(old.encrypt(id, &text)?).execute(&pool).await?;
 
-    // With padding it is longer than the column.
+    // The padded value is longer than the column.
     let notes = Notes::open_existing(&pool, &secrets(1, Some(0))?, "notes").await?;
     notes.configure(&pool, settings.padding(Padding::Steps(200), Padding::None)).await?;
     let column = ColumnName::new("users_notes", "notes");

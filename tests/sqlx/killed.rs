@@ -1,5 +1,5 @@
-//! A server that is killed in the middle of its work, and started again: once, or as often as `OPAQUE_ID_TEST_KILLS`
-//! says. `cargo xtask stress packs` does more of the same to packs, for longer.
+//! A server that is killed in the middle of its work and started again, once or as often as
+//! `OPAQUE_ID_TEST_KILLS` says. `cargo xtask stress packs` does the same to packs for longer.
 
 use std::process::Command;
 
@@ -60,7 +60,7 @@ fn run<DB: SupportedDatabase>(kind: Kind) -> Verdict {
         server.start_again()?;
         load.moved(0, in_shop(&server.url)?);
     }
-    // It goes on where it was.
+    // The load continues from its state.
     load.wait_for(1_000)?;
     let mut seen = load.stop()?;
     seen.look_up::<DB>(kind, &in_shop(&server.url)?)?;

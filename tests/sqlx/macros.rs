@@ -1,5 +1,5 @@
-//! `query_as!`, checked against `.sqlx` when there is no database (CONTRIBUTING.md says how to write it).
-//! Its files are named by the query's text, so each database has texts that no other takes.
+//! `query_as!`, checked against `.sqlx` if there is no database (CONTRIBUTING.md says how to write it). Its
+//! files are named by the query's text, so each database has its own texts.
 
 use opaque_id_sqlx::Internal;
 use sqlx::{MySqlPool, PgPool, SqlitePool};
@@ -30,7 +30,7 @@ macro_rules! queries {
     };
 }
 
-// `as …` keeps sqlx from looking at a parameter's type; `type-overrides` gives parameters theirs.
+// `as …` prevents sqlx from checking a parameter's type; `type-overrides` gives parameters their types.
 queries! {
     PgPool, |users|
     postgres_overrides: r#"SELECT id AS "id: _", team_id AS "team_id: Internal<Team>", name FROM users WHERE id = $1"#,

@@ -36,7 +36,7 @@ macro_rules! map_shop {
         impl PoolShop for SqlxShop<$database> {
             async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
                 let options = PoolOptions::new().max_connections(connections);
-                // Every statement is prepared every time, if it is: calls are dropped there as well.
+                // A prepared statement is prepared every time, so that calls are dropped there as well.
                 let pool = match database.kind {
                     Kind::Sqlite => options.connect(&database.url).await?,
                     _ => {

@@ -1,4 +1,4 @@
-//! What sqlx alone has: arrays, RETURNING, references and tuples, code generic over the database, macros.
+//! Features of sqlx alone: arrays, RETURNING, references and tuples, code generic over the database, macros.
 
 use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::resource::ReprOf;
@@ -121,21 +121,21 @@ macro_rules! own {
                 ("what_no_type_closes", |database| {
                     run(database, async |shop, users| {
                         let key: Uuid = users[0].id.expose_key().into();
-                        // A column read as what it is stored as.
+                        // The column is read as its stored type.
                         let select = concat!("SELECT id FROM users WHERE id = ", $placeholder);
                         let row =
                             sqlx::query(select).bind(users[0].id).fetch_one(&shop.pool).await?;
                         assert_eq!(row.get::<Uuid, _>(0), key);
-                        // `Debug` of what is bound.
+                        // The case covers `Debug` of bound values.
                         let mut arguments = <$database as sqlx::Database>::Arguments::default();
                         arguments.add(users[0].id)?;
                         let bytes = format!("{:?}", key.as_bytes());
                         let bytes = bytes.trim_matches(['[', ']']);
                         assert!(format!("{arguments:?}").contains(bytes), "{arguments:?}");
-                        // An external id within JSON.
+                        // The case covers an external id within JSON.
                         fn accepts<V: for<'q> Encode<'q, $database>>() {}
                         accepts::<sqlx::types::Json<External<User>>>();
-                        // The database's own words.
+                        // The error has the database's own words.
                         let again = shop.add_user(&shop::User::from(users[0].clone())).await;
                         let error = again.expect_err("the same key");
                         let (shown, debugged) = (error.to_string(), format!("{error:?}"));

@@ -83,7 +83,7 @@ fn name(index: Index) -> &'static str {
     }
 }
 
-/// Runs one schedule, and checks the mappings that it leaves.
+/// Runs one schedule, and checks the resulting mappings.
 async fn schedule<DB: SupportedDatabase>(
     database: &Database,
     connections: &[Pool<DB>; 2],
@@ -91,7 +91,7 @@ async fn schedule<DB: SupportedDatabase>(
     pair: [Kind; 2],
     turns: &mut Turns,
 ) -> Result {
-    // Processes that have just started.
+    // The processes have just started.
     let maps = [(); 2].map(|()| Mapping::<Pair>::new(name(index), index));
     let [known, new, other] = [(); 3].map(|()| External::<Pair>::random());
     let state = ConnectionState { dialect: dialect(database.kind), is_in_transaction: false };

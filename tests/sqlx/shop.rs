@@ -1,4 +1,4 @@
-//! The shop: rows, and what is done with them.
+//! The shop: rows, and the queries on them.
 
 use opaque_id_sql::dialect::Retry;
 use opaque_id_sqlx::{Internal, OpaqueId, retry};
@@ -140,7 +140,7 @@ macro_rules! shop {
             }
 
             async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
-                // As a tuple.
+                // The row is a tuple.
                 let select = "SELECT id, team_id, name FROM users WHERE team_id IS NULL";
                 let users = sqlx::query_as(select).fetch_all(&self.pool).await?.into_iter();
                 Ok(users.map(|(id, team_id, name)| shop::User { id, team_id, name }).collect())

@@ -1,4 +1,4 @@
-//! A database of its own for each test, removed when the test is over, however it ended.
+//! A separate database for each test. It is removed when the test is over, however it ended.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub struct Database {
     name: String,
     server_url: String,
     container_id: Option<String>,
-    /// Of SQLite's file.
+    /// The folder of SQLite's file.
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -37,7 +37,7 @@ impl Database {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("opaque_id_test_{}_{number}", std::process::id());
         let (url, folder) = if kind == Kind::Sqlite {
-            // In memory, where there is such a folder: the file is thrown away.
+            // The file is temporary, so it is in memory if there is such a folder.
             let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
             let file = folder.path().join("shop.db");
             (format!("sqlite://{}?mode=rwc", file.display()), Some(folder))
@@ -61,22 +61,22 @@ impl Database {
         })
     }
 
-    /// The first column of the first row, read outside of the adapter under test.
+    /// Returns the first column of the first row, read outside of the adapter under test.
     pub fn text(&self, select: &str) -> Result<String> {
         sql::text(self.kind, &self.url, select)
     }
 
-    /// Reads an integer, as [`text`](Self::text) does.
+    /// Reads an integer, like [`text`](Self::text).
     pub fn integer(&self, expression: &str, from: &str) -> Result<i64> {
         Ok(self.text(&format!("SELECT CONCAT({expression}) FROM {from}"))?.parse()?)
     }
 
-    /// The last column of all rows, read outside of the adapter under test.
+    /// Returns the last column of all rows, read outside of the adapter under test.
     pub fn lines(&self, select: &str) -> Result<String> {
         sql::lines(self.kind, &self.url, select)
     }
 
-    /// Returns how many locks of this database somebody waits for, as the server says. SQLite has no server to ask.
+    /// Returns the number of awaited locks of this database according to the server. SQLite has no server.
     pub fn lock_waits(&self) -> Result<Option<usize>> {
         let waits = match self.kind {
             Kind::Sqlite => return Ok(None),
@@ -89,7 +89,7 @@ impl Database {
                  JOIN performance_schema.data_locks AS l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
                  WHERE l.OBJECT_SCHEMA = DATABASE()"
             }
-            // Its views of locks are a snapshot, renewed only if nobody has read them for 100 ms.
+            // Its views of locks are a snapshot. It is renewed only if it has not been read for 100 ms.
             Kind::Mariadb => {
                 let table = format!("table `{}`.", self.name);
                 let status = self.lines("SHOW ENGINE INNODB STATUS")?;
@@ -100,8 +100,8 @@ impl Database {
         Ok(Some(self.text(waits)?.trim().parse()?))
     }
 
-    /// Returns how many connections to this database are in a transaction on MariaDB, whose view of transactions is such a
-    /// snapshot, too.
+    /// Returns the number of connections to this database in a transaction on MariaDB. Its view of
+    /// transactions is also such a snapshot.
     pub fn mariadb_transactions(&self) -> Result<usize> {
         let ours = self.sessions()?;
         let status = self.lines("SHOW ENGINE INNODB STATUS")?;
@@ -129,7 +129,7 @@ impl Database {
             Kind::Postgres => {
                 format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
             }
-            // Its process list fails if a statement of another session contains bytes (3854).
+            // MySQL's process list fails if a statement of another session contains bytes (error 3854).
             Kind::Mysql => format!(
                 "SELECT CAST(processlist_id AS CHAR) FROM performance_schema.threads WHERE processlist_db = '{name}'"
             ),
@@ -161,7 +161,8 @@ impl Database {
         sql::hold(self.kind, &self.url, begin, act)
     }
 
-    /// The server's own client, told to read statements from standard input and to go on after an error, or to stop.
+    /// Returns the server's own client. It reads statements from standard input, and continues after an error
+    /// or stops.
     pub fn client(&self, stops: bool) -> Result<Command> {
         let mut client = match (&self.container_id, self.kind) {
             (_, Kind::Sqlite) => {
@@ -178,7 +179,7 @@ impl Database {
                     Kind::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],
                     _ => ["mariadb", "--host=127.0.0.1", "--user=root"],
                 });
-                // The container has no TLS, which this client would insist on.
+                // The container has no TLS, and this client would require it.
                 client.args((kind == Kind::Mariadb).then_some("--skip-ssl"));
                 client.arg(&self.name);
                 client
@@ -211,7 +212,7 @@ impl Database {
         &self.name
     }
 
-    /// Of another database on the same server.
+    /// Returns the URL of another database on the same server.
     pub fn server_url(&self) -> &str {
         &self.server_url
     }
@@ -220,7 +221,6 @@ impl Database {
         self.container_id.as_deref()
     }
 
-    /// The path of SQLite's file, or the URL.
     pub fn path_or_url(&self) -> &str {
         self.url
             .strip_prefix("sqlite://")
@@ -242,8 +242,8 @@ impl Drop for Database {
     }
 }
 
-/// Waits for a new database: behind a load balancer each connection may reach another node, to which it is still on
-/// its way.
+/// Waits for a new database. Behind a load balancer each connection may use another node that does not have
+/// it yet.
 fn wait_for_all(kind: Kind, url: &str) -> Result {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut in_a_row = 0;

@@ -1,4 +1,4 @@
-//! The kinds of databases, and what the environment says of them.
+//! The kinds of databases, and their environment variables.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// A UUID in SQL.
+    /// Returns a UUID in SQL.
     pub fn uuid(self, uuid: Uuid) -> String {
         match self {
             Self::Postgres => format!("CAST('{uuid}' AS uuid)"),
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Bytes in SQL.
+    /// Returns bytes in SQL.
     pub fn bytes(self, bytes: &[u8]) -> String {
         match self {
             Self::Postgres => format!("CAST('\\x{}' AS bytea)", hex(bytes)),
@@ -43,12 +43,12 @@ impl Kind {
         }
     }
 
-    /// Whether its server is a container of this run.
+    /// Returns whether its server is a container of this run.
     pub fn is_contained(self) -> bool {
         self != Self::Sqlite && self.setting("URL").is_none()
     }
 
-    /// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
+    /// Returns the databases that `OPAQUE_ID_TEST_ONLY` names, or all.
     pub fn asked_for() -> Result<Vec<Self>> {
         let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
             return Ok(Self::ALL.to_vec());
@@ -66,7 +66,7 @@ impl Kind {
             .collect()
     }
 
-    /// `OPAQUE_ID_TEST_POSTGRES_URL` and the like.
+    /// Returns the name of a variable, such as `OPAQUE_ID_TEST_POSTGRES_URL`.
     fn variable(self, what: &str) -> String {
         format!("OPAQUE_ID_TEST_{}_{what}", self.name().to_uppercase())
     }

@@ -1,5 +1,5 @@
-//! The examples of the workspace's README, run as doctests, and what the tests and the benchmarks share: servers, a
-//! database for each test, and the cases that each adapter passes.
+//! The examples of the workspace's README as doctests, and the common parts of the tests and the benchmarks:
+//! servers, a database for each test, and the cases that each adapter passes.
 #![doc = include_str!("../../README.md")]
 #![allow(
     missing_debug_implementations,

@@ -1,5 +1,5 @@
-//! Sixteen writers over all nodes of a cluster, or of one server, what the servers acknowledged to them, and whether every node
-//! still has it.
+//! Sixteen writers over all nodes of a cluster or of one server. They record all acknowledged rows, and check
+//! whether every node still has them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
@@ -24,16 +24,16 @@ use crate::kind::Kind;
 use crate::sql::{execute, on_a_thread, text};
 
 pub const WRITERS: usize = 16;
-/// How long all writers ask for the same new UUIDs, and how many those are.
+/// The time for which all writers request the same new UUIDs, and the number of these.
 const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
-/// UUIDs for rounds of ten minutes.
+/// The UUIDs for rounds of ten minutes.
 const ALL_UUIDS: usize = UUIDS * 30_000;
-/// How long calls are retried: that a machine is slow is no fault of theirs.
+/// The time for which calls are retried. A slow machine is not a fault of the calls.
 const RETRY_FOR: Duration = Duration::from_secs(60);
-/// How long a writer waits for a node before it asks another one.
+/// The time that a writer waits for a node before it uses another one.
 const FAILOVER: Duration = Duration::from_secs(2);
-/// Longer than a call waits: one wait for a lock is up to 50 s.
+/// A time that is longer than any call. One wait for a lock may take 50 s.
 pub const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, OpaqueId)]
@@ -44,19 +44,19 @@ pub struct Order;
 #[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
 pub struct Parcel;
 
-/// The URL of our database on a server.
+/// Returns the URL of our database on a server.
 pub fn in_shop(url: &str) -> Result<String> {
     let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
     Ok(format!("{start}/shop"))
 }
 
-/// The migration of all maps and of the sequence, whose table comes last.
+/// Returns the migration of all maps and of the sequence. The sequence's table comes last.
 pub fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
     let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
     maps.chain([Sequence::<Parcel>::create_sql(dialect)]).collect::<Vec<_>>().join("\n")
 }
 
-/// A table of [`create_sql`]; where it is, all are.
+/// The last table of [`create_sql`]. If it exists, all do.
 pub const LAST_TABLE: &str = "opaque_id_sequences";
 
 pub fn map(index: Index) -> UuidMap<Order> {
@@ -67,7 +67,7 @@ pub fn map(index: Index) -> UuidMap<Order> {
     .retry_for(RETRY_FOR)
 }
 
-/// A map with a hashed index has to refuse to insert into a server of several that write.
+/// Checks that a map with a hashed index refuses to insert into a server of several that write.
 pub fn hashed_index_is_refused(kind: Kind, url: &str) -> Result {
     match kind {
         Kind::Postgres => refuses_hashed_index::<sqlx::Postgres>(Dialect::Postgres, url),
@@ -90,7 +90,7 @@ fn refuses_hashed_index<DB: SupportedDatabase>(dialect: Dialect, url: &str) -> R
     }
 }
 
-/// Writers that go on until they are [stopped](Self::stop).
+/// Writers that continue until they are [stopped](Self::stop).
 pub struct Load {
     runtime: Runtime,
     shared: Arc<Shared>,
@@ -102,26 +102,26 @@ struct Shared {
     stop: AtomicBool,
     nodes: Vec<Node>,
     uuids: Vec<External<Order>>,
-    /// Of each map.
+    /// The index of each map.
     indexes: Vec<Index>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 struct Node {
-    /// Where it is now.
+    /// The current URL.
     url: Mutex<String>,
     is_cut_off: AtomicBool,
 }
 
-/// What the servers answered.
+/// The answers of the servers.
 #[derive(Default)]
 pub struct Seen {
-    /// Of each map.
+    /// The index of each map.
     indexes: Vec<Index>,
     mapped: Vec<Mapped>,
-    /// When calls have returned what may be read and not written, the map's number, and that. A server may show a commit before
-    /// it is durable.
+    /// The rows that calls have returned but may not have written, with the time and the map's number. A
+    /// server may show a commit before it is durable.
     shown: Vec<(Instant, usize, External<Order>, Internal<Order>)>,
     numbers: HashSet<u64>,
     calls: u64,
@@ -137,15 +137,15 @@ struct Mapped {
     externals: HashMap<Internal<Order>, External<Order>>,
 }
 
-/// Who has to do with an error.
+/// The handler of an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// The node is away or may not write: the caller asks another one.
+    /// The node is away or may not write. The caller uses another one.
     Away,
-    /// The caller's transaction conflicts with another one: the caller retries it.
+    /// The caller's transaction conflicts with another one. The caller retries it.
     Transaction,
-    /// Another transaction held a lock for as long as the server lets one wait, as a commit does while a node that is a donor
-    /// is blocked. A call does not wait for longer than the session's timeout, so it does not retry.
+    /// Another transaction held a lock for as long as the server allows, like a commit while a donor node is
+    /// blocked. A call does not wait for longer than the session's timeout, so it does not retry.
     LockTimeout,
     /// The call should have retried.
     Surfaced,
@@ -155,7 +155,7 @@ pub enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
-    /// The caller's own BEGIN or COMMIT.
+    /// The caller's own BEGIN or COMMIT failed.
     Transaction(sqlx::Error),
 }
 
@@ -187,25 +187,26 @@ impl Load {
         Ok(Self { runtime, shared, writers })
     }
 
-    /// After a node was started again, or another one has taken its place.
+    /// Records the node's new URL after it was started again, or after another one has taken its place.
     pub fn moved(&self, node: usize, url: String) {
         *lock(&self.shared.nodes[node].url) = url;
     }
 
-    /// After a server was killed that shows commits before they are durable: it may take back what calls have read since the last
-    /// commit that it has acknowledged.
+    /// Records that a server was killed that shows commits before they are durable. It may take back rows
+    /// that calls have read since its last acknowledged commit.
     pub fn killed(&self) {
         // Answers may still be on their way.
         std::thread::sleep(Duration::from_secs(1));
         lock(&self.shared.seen).shown.clear();
     }
 
-    /// Whether a node is between [`Cluster::cut_off`](crate::servers::Cluster::cut_off) and its return.
+    /// Records whether a node is between [`Cluster::cut_off`](crate::servers::Cluster::cut_off) and its
+    /// return.
     pub fn cut_off(&self, node: usize, is_cut_off: bool) {
         self.shared.nodes[node].is_cut_off.store(is_cut_off, Ordering::Relaxed);
     }
 
-    /// Waits until the servers have acknowledged this number of rows more.
+    /// Waits until the servers have acknowledged this number of further rows.
     pub fn wait_for(&self, more: usize) -> Result {
         let acknowledged = || lock(&self.shared.seen).acknowledged();
         let (wanted, deadline) = (acknowledged() + more, Instant::now() + HANGS);
@@ -289,7 +290,7 @@ impl Shared {
         let map = map(self.indexes[which]);
         let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
         let mut uuids = self.uuids[round * UUIDS % ALL_UUIDS..][..UUIDS].to_vec();
-        // Not in the same order everywhere.
+        // The order differs between the writers.
         uuids.rotate_left(number % UUIDS);
         match number % 5 {
             0 => {
@@ -340,7 +341,7 @@ impl Seen {
         }
     }
 
-    /// What a call has returned, which may have written nothing.
+    /// Records a call's result. The call may have written nothing.
     fn show(
         &mut self,
         which: usize,
@@ -350,7 +351,7 @@ impl Seen {
         self.shown.extend(pairs.into_iter().map(|(external, id)| (now, which, external, id)));
     }
 
-    /// What a commit of ours has written, which began after this. Its log has all that was shown before.
+    /// Records the rows of a commit that began after `time`. Its log has all rows that were shown before.
     fn acknowledge(
         &mut self,
         which: usize,
@@ -364,7 +365,7 @@ impl Seen {
     }
 
     fn is_durable_until(&mut self, time: Instant) {
-        // In the order of time, as each was pushed under the lock.
+        // The rows are in the order of time, because each was pushed under the lock.
         let durable = self.shown.partition_point(|(shown, ..)| *shown <= time);
         for (_, which, external, id) in self.shown.drain(..durable).collect::<Vec<_>>() {
             self.map(which, external, id);
@@ -387,7 +388,7 @@ impl Seen {
         mapped + self.numbers.len()
     }
 
-    /// Looks all that was acknowledged up on a node, and waits for what is still on its way there.
+    /// Looks up all acknowledged rows on a node, and waits for those that are still on their way there.
     pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Kind, url: &str) -> Result {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);
@@ -429,7 +430,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Where no node is ever away.
+    /// Checks that there were no errors. It is for tests in which no node is ever away.
     pub fn no_errors(&self) -> Result {
         match self.errors.is_empty() {
             true => Ok(()),
@@ -437,7 +438,7 @@ impl Seen {
         }
     }
 
-    /// Everything that breaks the promise.
+    /// Returns an error if a promise was broken.
     pub fn verdict(&self) -> Result {
         let surfaced = self.errors.iter().filter(|((class, _), _)| *class == Class::Surfaced);
         let surfaced: u64 = surfaced.map(|(_, count)| count).sum();
@@ -486,7 +487,7 @@ fn count(are: impl Iterator<Item = bool>) -> u64 {
     are.map(u64::from).sum()
 }
 
-/// MySQL's and MariaDB's error 1205.
+/// Returns whether it is error 1205 of MySQL and MariaDB.
 fn is_lock_timeout(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
@@ -509,7 +510,7 @@ impl Failure {
         let sqlx = chain.clone().find_map(|error| error.downcast_ref::<sqlx::Error>());
         let class = match (self, sqlx.and_then(retry)) {
             (_, Some(Retry::Elsewhere)) => Class::Away,
-            // It waited for the others until its time was up.
+            // The call waited for the others until its time was up.
             (
                 Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_)),
                 _,
@@ -522,7 +523,7 @@ impl Failure {
             _ => Class::Surfaced,
         };
         let last = chain.last().map(ToString::to_string).unwrap_or_default();
-        // Without the values that each has of its own.
+        // The individual values are omitted.
         let text: String =
             last.split('\'').next().into_iter().flat_map(str::chars).take(80).collect();
         (class, format!("{who}: {text}"))

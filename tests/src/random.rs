@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// The seed of this run: that of `OPAQUE_ID_TEST_SEED`, or another one each time, which is printed.
+/// The seed of this run. It is that of `OPAQUE_ID_TEST_SEED`, or another one each time, and it is printed.
 pub static SEED: LazyLock<u64> = LazyLock::new(|| {
     let seed = std::env::var("OPAQUE_ID_TEST_SEED").ok();
     let seed = seed.map(|seed| seed.parse().expect("OPAQUE_ID_TEST_SEED is a number"));

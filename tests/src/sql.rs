@@ -1,11 +1,11 @@
-//! Statements, each on a connection of its own, outside of the adapter under test.
+//! Statements on separate connections, outside of the adapter under test.
 
 use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 
 use crate::Result;
 use crate::kind::Kind;
 
-/// The only text that every version of sqlx runs. It is never freed.
+/// Returns the only text that every version of sqlx runs. It is never freed.
 pub fn fixed(sql: impl Into<String>) -> &'static str {
     sql.into().leak()
 }
@@ -35,7 +35,7 @@ pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
     })
 }
 
-/// The first column of the first row.
+/// Returns the first column of the first row.
 pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
     let select = fixed(select);
     on_a_thread(async || {
@@ -46,7 +46,7 @@ pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
     })
 }
 
-/// The last column of all rows.
+/// Returns the last column of all rows.
 pub fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
     let select = fixed(select);
     on_a_thread(async || {
@@ -77,7 +77,7 @@ pub fn hold<R: Send>(
     })
 }
 
-/// On a thread of its own, as a caller may be inside of a runtime already.
+/// Runs a future on its own thread, because a caller may already be inside of a runtime.
 pub fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         scope

@@ -1,4 +1,4 @@
-//! Programs of other ecosystems, for tests of what they use or read.
+//! Programs of other ecosystems, for tests of their inputs and outputs.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Result;
 
-/// Returns the programs of a virtual environment with packages of PyPI, which is made for the first run and kept for the next.
+/// Returns the programs of a virtual environment with packages of PyPI. The first run creates it, and later
+/// runs reuse it.
 pub fn of_pypi(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,7 +25,7 @@ pub fn of_pypi(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Runs a program, and returns its output, or fails with all that it printed.
+/// Runs a program. Returns its output, or an error with all of its output.
 pub fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output =
@@ -39,7 +40,7 @@ pub fn run(command: &mut Command) -> Result<String> {
     }
 }
 
-/// Runs a program with a text as its standard input, of which it need not read all.
+/// Runs a program with a text as its standard input. The program need not read all of it.
 pub fn with_input(command: &mut Command, input: &str) -> Result<Output> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -58,7 +59,7 @@ pub fn with_input(command: &mut Command, input: &str) -> Result<Output> {
 pub struct Running(pub Child);
 
 impl Running {
-    /// Starts a program, and waits for the line of its standard output that `found` finds something in.
+    /// Starts a program, and waits for the line of its standard output in which `found` finds something.
     pub fn start<T>(mut command: Command, found: impl Fn(&str) -> Option<T>) -> Result<(Self, T)> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
@@ -71,7 +72,7 @@ impl Running {
                 return Err(format!("{program}: {}", running.0.wait()?).into());
             }
             if let Some(found) = found(&line) {
-                // What it says later has to go somewhere.
+                // Later output must be read, because the pipe would fill up.
                 std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
                 return Ok((running, found));
             }

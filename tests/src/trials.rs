@@ -1,4 +1,4 @@
-//! Cases on servers, which are started before them and removed after them.
+//! Cases on servers. The servers start before the cases and are removed after them.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::servers;
 
-/// A name, and what is done to a database.
+/// The name of a case and its test of a database.
 pub type Case = (&'static str, fn(&Database) -> Result);
 
-/// A case, which gets a database of its own.
+/// A case. It gets its own database.
 pub struct Trial {
     pub name: String,
     pub kind: Kind,
@@ -23,7 +23,7 @@ pub struct Trial {
 
 pub struct Ran {
     pub exit_code: ExitCode,
-    /// Whether nothing was left out, on servers of the versions that the tests choose by themselves.
+    /// Whether nothing was left out, on servers with the tests' own choice of versions.
     pub is_whole: bool,
 }
 
@@ -39,7 +39,7 @@ pub fn main(run: impl FnOnce(&Arguments) -> Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Starts the servers of the chosen trials, and runs these.
+/// Starts the servers of the chosen trials, and runs the trials.
 pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
     let (only, count) = (Kind::asked_for()?, all.len());
     let is_chosen = |trial: &Trial| only.contains(&trial.kind) && is_asked_for(args, &trial.name);
@@ -58,7 +58,7 @@ pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
         libtest_mimic::Trial::test(name, move || {
             let database = Database::create(kind, &servers[&kind]);
             let done = database.and_then(|database| run(&database));
-            // With the start of what a client wrote, which may be long.
+            // Only the start of a client's text is printed, because it may be long.
             done.map_err(|error| Vec::from_iter(error.to_string().chars().take(2000)))
                 .map_err(|start| String::from_iter(start).into())
         })
@@ -73,7 +73,7 @@ pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
     Ok(Ran { exit_code: conclusion.exit_code(), is_whole })
 }
 
-/// As libtest-mimic sees it, which asks only after all trials are there.
+/// Returns whether libtest-mimic will run it. It checks this only after all trials are listed.
 fn is_asked_for(args: &Arguments, name: &str) -> bool {
     let matches = |filter: &String| match args.exact {
         true => name == filter,

@@ -1,11 +1,12 @@
-//! All schedules of two clients: every order of their statements, and a death of either client between any two.
+//! All schedules of two clients: every order of their statements, and a death of either client between any
+//! two.
 
-/// Whose turn it is, in one schedule after the other.
+/// The turns of one schedule after the other.
 #[derive(Default)]
 pub struct Turns {
-    /// Which of the possible turns each step of the schedule takes, and how many there are.
+    /// The chosen turn of each step of the schedule, and the number of possible turns.
     steps: Vec<(usize, usize)>,
-    /// How many steps were taken.
+    /// The number of taken steps.
     taken: usize,
     has_died: bool,
     last: Option<usize>,
@@ -24,7 +25,7 @@ impl Turns {
     /// Returns the next step, or `None` if neither client has a statement left.
     pub fn next(&mut self, has_statement: [bool; 2]) -> Option<Turn> {
         let running: Vec<_> = (0..2).filter(|client| has_statement[*client]).collect();
-        // A client that dies later, without another statement, leaves the same behind.
+        // A client that dies later, without another statement, leaves the same state behind.
         let may_die =
             |client: &&usize| !self.has_died && self.last.is_none_or(|last| last == **client);
         let dying = running.iter().filter(may_die).map(|client| Turn::Die(*client));
@@ -57,7 +58,7 @@ impl Turns {
         }
     }
 
-    /// Returns the steps of the schedule, for a message.
+    /// Returns the steps of the schedule for a message.
     #[must_use]
     pub fn steps(&self) -> Vec<usize> {
         self.steps.iter().map(|(turn, _)| *turn).collect()

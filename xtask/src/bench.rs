@@ -9,12 +9,12 @@ const COUNTING: [&str; 4] = ["codec", "peers", "keys", "views"];
 const WITH_SERVERS: [&str; 6] =
     ["application", "refusals", "mapping", "insert-rates", "packs", "cluster"];
 
-/// The names of all benchmarks.
 pub(crate) fn names() -> Vec<&'static str> {
     [&COUNTING[..], &WITH_SERVERS, &["timing"]].concat()
 }
 
-/// Runs a benchmark with its own options. With `--publish`, which writes its figures, their plots are drawn again.
+/// Runs a benchmark with its own options. After a run with `--publish`, the plots of its figures are drawn
+/// again.
 pub(crate) fn bench(name: &str, options: &[String]) -> Result {
     if COUNTING.contains(&name) {
         tools::debian("need", "benchmarks")?;

@@ -1,13 +1,13 @@
-//! `cargo xtask check`: rules that compile nothing, then lints, documentation and links. An adapter alone brings no other ORM, and
-//! declared Rust versions suffice for all dependencies. cargo-deny knows who depends on a crate directly, and not what a crate reaches;
-//! cargo takes the compiler's version and not the declared one.
+//! `cargo xtask check`: rules without a build, then lints, documentation and links. It also checks that an
+//! adapter alone brings no other ORM, and that declared Rust versions suffice for all dependencies.
+//! cargo-deny checks only direct dependencies, and cargo uses the compiler's version instead of the declared
+//! one.
 
 use cargo_metadata::Metadata;
 
 use crate::manifests::{is_published, metadata, value};
 use crate::{Result, cargo, circles, documents, run, target_dir, tools};
 
-/// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
     tools::debian("need", "linked")?;
     let metadata = metadata()?;
@@ -20,7 +20,8 @@ pub(crate) fn check() -> Result {
     run(cargo("clippy --workspace --all-targets --all-features --locked -- -Dwarnings"))?;
     // `cargo xtask release --check features` checks each feature of each crate.
     run(cargo("clippy --package=opaque-id-core --no-default-features --locked -- -Dwarnings"))?;
-    // Examples, of which there are none, depend on what tests do: so no dependency is built again with other features.
+    // The workspace has no examples to document. `--examples` makes the build's dependencies those of the
+    // tests, so that no dependency is built again with other features.
     let mut doc =
         cargo("doc --workspace --all-features --no-deps --locked --lib --bins --examples");
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
@@ -28,7 +29,8 @@ pub(crate) fn check() -> Result {
     documents::check_links(&target_dir().join("doc"))
 }
 
-/// An adapter alone brings its own ORM and no other, and extractors bring none; all share one sqlx and one SQLite.
+/// Checks that an adapter alone brings its own ORM and no other, that extractors bring none, and that all
+/// share one sqlx and one SQLite.
 fn dependencies(metadata: &Metadata) -> Result {
     for shared in ["libsqlite3-sys", "sqlx", "uuid"] {
         if metadata.packages.iter().filter(|it| *it.name == shared).count() != 1 {
@@ -55,8 +57,8 @@ fn dependencies(metadata: &Metadata) -> Result {
     Ok(())
 }
 
-/// The workspace's Rust version is the pinned toolchain's. Each published crate declares what its dependencies need, and
-/// clippy holds its code to that.
+/// Checks that the workspace's Rust version is the pinned toolchain's. Each published crate declares the
+/// version that its dependencies need, and clippy checks its code with that version.
 fn rust_versions(metadata: &Metadata) -> Result {
     let declared = value("Cargo.toml", "rust-version")?;
     let pinned = value("rust-toolchain.toml", "channel")?;
@@ -83,7 +85,7 @@ fn rust_versions(metadata: &Metadata) -> Result {
     Ok(())
 }
 
-/// A package's dependencies, as `name vVERSION`.
+/// Returns a package's dependencies as `name vVERSION`.
 fn tree(package: &str) -> Result<Vec<String>> {
     let mut tree = cargo("tree --locked --all-features --edges normal --prefix none --package");
     let tree = String::from_utf8(tree.arg(package).output()?.stdout)?;

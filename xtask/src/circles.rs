@@ -1,8 +1,8 @@
-//! No file imports, by whatever way round, from a file that imports from it: every target of every package is read. These are
-//! no imports: `mod`; re-exports of what is below; what a file takes from the modules around it, which say what it is part of.
-//! A name that is re-exported leads to the file that defines it.
+//! Checks that the imports of files have no circles. It reads every target of every package. Three things are
+//! not imports: `mod`, re-exports of modules below, and items from the modules around a file. A re-exported
+//! name leads to the file that defines it.
 //!
-//! `cargo modules` knows modules and not files, and counts these three as imports.
+//! `cargo modules` works with modules instead of files, and counts these three as imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,13 +14,12 @@ use syn::{Attribute, Expr, ExprLit, ItemMod, ItemUse, Lit, Macro, Token, UseTree
 
 use crate::{Result, root};
 
-/// A module's path from the root of its crate.
 type Module = Vec<String>;
 
-/// What each file imports from others, as it is written.
+/// The imports of each file from others, as they are written.
 type Imports = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 
-/// Finds the circles of targets, each of which is named by its root file.
+/// Finds the circles of targets. The root file of a target names it.
 pub(crate) fn check<'a>(targets: impl Iterator<Item = &'a Path>) -> Result {
     let mut imports = Imports::new();
     for target in targets {
@@ -35,7 +34,8 @@ pub(crate) fn check<'a>(targets: impl Iterator<Item = &'a Path>) -> Result {
     }
 }
 
-/// The imports that are left when files that import none of the others, or that none imports, are taken away one by one.
+/// Returns the imports that remain after all files without imports, or without importers, are removed one by
+/// one.
 fn circles(imports: &Imports) -> String {
     let arrows = imports.iter().flat_map(|(file, to)| to.iter().map(move |to| (file, to)));
     let mut arrows: Vec<_> = arrows.map(|(file, (to, path))| (file, to, path)).collect();
@@ -54,7 +54,6 @@ fn circles(imports: &Imports) -> String {
     lines.collect()
 }
 
-/// The modules of a target.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Module, Source>,
@@ -63,18 +62,17 @@ struct Crate {
 #[derive(Default)]
 struct Source {
     file: PathBuf,
-    /// What its statements and expressions name, and whether that is a re-export.
+    /// The names in its statements and expressions, each with whether it is a re-export.
     paths: Vec<(Module, bool)>,
-    /// Where names that it re-exports come from.
+    /// The origins of re-exported names.
     exports: BTreeMap<String, Module>,
-    /// The modules in files of their own, each with the path that an attribute gives it.
+    /// The modules in their own files, each with the path of its attribute.
     declared: Vec<(String, Option<String>)>,
-    /// The number of inline modules around what is read.
+    /// The depth of inline modules at the current place.
     inline: usize,
 }
 
 impl Crate {
-    /// Reads a file and the files of the modules that it declares.
     fn read(&mut self, file: &Path, module: Module, is_mod_rs: bool) -> Result {
         let items = syn::parse_file(&fs::read_to_string(file)?)?;
         let mut source =
@@ -115,7 +113,7 @@ impl Crate {
         }
     }
 
-    /// The module whose file defines what a path names; none if that is of another crate.
+    /// Returns the module whose file defines the path's name, or `None` for another crate.
     fn target(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let child = |of: &Module, name: &String| {
             let child = [&of[..], std::slice::from_ref(name)].concat();
@@ -148,7 +146,8 @@ impl Crate {
     }
 }
 
-/// Reads a file's items and expressions. The body of a macro is imported where it is used, and so ties no files.
+/// Reads a file's items and expressions. The body of a macro is imported at its uses, so it connects no
+/// files.
 impl Visit<'_> for Source {
     fn visit_item_mod(&mut self, module: &ItemMod) {
         let name = module.ident.to_string();
@@ -166,7 +165,7 @@ impl Visit<'_> for Source {
         let mut used = Vec::new();
         use_tree(&item.tree, Module::new(), &mut used);
         for (mut path, name) in used {
-            // Of an inline module, `super` is this file.
+            // In an inline module, `super` is this file.
             let supers = path.iter().take(self.inline).take_while(|it| *it == "super").count();
             path.drain(..supers);
             if is_public && self.inline == 0 {
@@ -193,7 +192,7 @@ impl Visit<'_> for Source {
     }
 }
 
-/// Finds the paths of a `use`, each with the name that it gets.
+/// Finds the paths of a `use`, each with its name.
 fn use_tree(tree: &UseTree, mut path: Module, used: &mut Vec<(Module, String)>) {
     let (name, renamed) = match tree {
         UseTree::Path(tree) => {
@@ -219,7 +218,6 @@ fn use_tree(tree: &UseTree, mut path: Module, used: &mut Vec<(Module, String)>) 
     }
 }
 
-/// The text of `#[path = "…"]`.
 fn path_attribute(attribute: &Attribute) -> Option<String> {
     match &attribute.meta.require_name_value().ok()?.value {
         Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) if attribute.path().is_ident("path") => {

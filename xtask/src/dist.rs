@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the command `opaque-id` as a static program with the list of its dependencies in it, in an archive and in a Debian
-//! package, each with manual pages and completions.
+//! `cargo xtask dist`: the command `opaque-id` as a static program that contains the list of its
+//! dependencies, in an archive and in a Debian package with manual pages and completions.
 
 use std::fs;
 use std::process::Command;

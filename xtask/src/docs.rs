@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: a site of the documents that docs/SUMMARY.md lists, by mdBook. Pages are copies in `target`, at the same paths.
-//! A link to a source, or to an item of rustdoc, is text there.
+//! `cargo xtask docs`: a site of the documents in docs/SUMMARY.md, by mdBook. Pages are copies in `target` at
+//! the same paths. Links to sources and to items of rustdoc become text.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,12 @@ use crate::{Result, packages, root, run, tools};
 const SUMMARY: &str = "docs/SUMMARY.md";
 const PLOTS: &str = "docs/performance";
 
-/// A link: the text, and where it leads.
+/// A link: its text and its target.
 static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\[([^\]]*)\]\(([^)]*)\)"));
 
 /// A link to an item of rustdoc, and the character after it.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| regex(r"\[(`[^`]*`)\]([^(\[:]|$)"));
 
-/// The documents of the site, with their titles.
 type Pages = BTreeMap<PathBuf, String>;
 
 pub(crate) fn docs() -> Result {
@@ -60,7 +59,7 @@ fn assemble(book: &Path) -> Result {
     Ok(())
 }
 
-/// The pages, and the summary with paths from the root.
+/// Returns the pages, and the summary with paths from the root.
 fn pages(summary: &str) -> (Pages, String) {
     let mut pages = Pages::new();
     let summary = LINK.replace_all(summary, |link: &Captures| {
@@ -73,7 +72,6 @@ fn pages(summary: &str) -> (Pages, String) {
     (pages, summary)
 }
 
-/// A path without `..`.
 fn joined(folder: &Path, path: &str) -> PathBuf {
     let mut joined = folder.to_owned();
     for component in Path::new(path).components() {
@@ -85,7 +83,7 @@ fn joined(folder: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// The document that a link leads to, which may be the page that the documentation server makes of it.
+/// Returns the document of a link. The link may lead to its page on the documentation server.
 fn target(document: &Path, link: &str) -> PathBuf {
     match link {
         "" => return document.to_owned(),
@@ -96,7 +94,8 @@ fn target(document: &Path, link: &str) -> PathBuf {
     let Some(page) = link.strip_prefix("https://docs.rs/") else {
         return joined(&document.with_file_name(""), link);
     };
-    // `opaque-id-core/latest/opaque_id_core/guide/why/`; guides are links to documents elsewhere.
+    // The path is `opaque-id-core/latest/opaque_id_core/guide/why/`, and guides are links to documents
+    // elsewhere.
     let mut parts = page.split('/');
     let package = parts.next().unwrap_or_default();
     let folder = if root().join(package).exists() { "" } else { "older" };
@@ -108,7 +107,7 @@ fn target(document: &Path, link: &str) -> PathBuf {
     }
 }
 
-/// Leads links to pages of the site, and leaves the text alone of those to other documents and to items.
+/// Changes links to lead to pages of the site. Links to other documents and to items become text.
 fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
     let up = "../".repeat(document.components().count() - 1);
     in_prose(text, |prose| {
@@ -128,7 +127,7 @@ fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
     })
 }
 
-/// Changes a document between its programs.
+/// Changes a document outside of its code blocks.
 fn in_prose(text: &str, change: impl Fn(&str) -> String) -> String {
     let mut parts: Vec<_> = text.split("```").map(ToOwned::to_owned).collect();
     for prose in parts.iter_mut().step_by(2) {
@@ -137,7 +136,7 @@ fn in_prose(text: &str, change: impl Fn(&str) -> String) -> String {
     parts.join("```")
 }
 
-/// rustdoc's pages have titles of their own, and headings of the highest level.
+/// Gives a page one title, because rustdoc's pages have their own titles and headings of the highest level.
 fn with_one_title(text: &str, title: &str) -> String {
     let (title, text) = match text.strip_prefix("# ").and_then(|text| text.split_once('\n')) {
         Some(first) => first,

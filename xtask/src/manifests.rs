@@ -1,4 +1,4 @@
-//! What the manifests of the workspaces say.
+//! The data of the workspaces' manifests.
 
 use std::fs;
 use std::path::Path;
@@ -7,19 +7,18 @@ use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::{Result, root};
 
-/// The published libraries. A command, and macros, have no signatures.
+/// Returns the published libraries. A command and macros have no signatures.
 pub(crate) fn with_signatures() -> Result<Vec<String>> {
     let mut packages = published()?;
     packages.retain(|package| !["opaque-id-cli", "opaque-id-derive"].contains(&&**package));
     Ok(packages)
 }
 
-/// The names of the crates that users can depend on, which are those of their folders.
+/// Returns the names of the crates that users can depend on. They are the names of their folders.
 pub(crate) fn published() -> Result<Vec<String>> {
     Ok(published_of(root())?.into_iter().map(|it| it.name.to_string()).collect())
 }
 
-/// The crates of a workspace that users can depend on.
 pub(crate) fn published_of(workspace: &Path) -> Result<Vec<Package>> {
     let metadata = MetadataCommand::new().current_dir(workspace).no_deps().exec()?;
     Ok(metadata.packages.into_iter().filter(is_published).collect())
@@ -29,13 +28,13 @@ pub(crate) fn is_published(package: &Package) -> bool {
     package.source.is_none() && package.publish.is_none()
 }
 
-/// The report of `cargo metadata` on all packages in Cargo.lock.
+/// Returns the report of `cargo metadata` on all packages in Cargo.lock.
 pub(crate) fn metadata() -> Result<Metadata> {
     let locked = vec!["--locked".to_owned()];
     Ok(MetadataCommand::new().current_dir(root()).other_options(locked).exec()?)
 }
 
-/// The string of `key = "…"`, which is once in a file.
+/// Returns the string of `key = "…"` in a file. The file has it once.
 pub(crate) fn value(file: &str, key: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(file))?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));

@@ -1,16 +1,16 @@
-//! Builds the published libraries with the lowest versions that their manifests allow, so that no manifest asks for more
-//! than its crate needs, or for less. cargo-minimal-versions resolves the tools with the libraries, and reports conflicts that no
-//! application has.
+//! Builds the published libraries with the lowest versions that their manifests allow, so that no manifest
+//! requires more or less than its crate needs. cargo-minimal-versions resolves the tools together with the
+//! libraries, and reports conflicts that no application has.
 
 use std::fs;
 use std::path::Path;
 
 use crate::{Result, cargo, manifests, older, root, run, target_dir};
 
-/// Checks all published libraries, in copies of the workspaces that have only them.
+/// Checks all published libraries in copies of the workspaces without other crates.
 pub(crate) fn minimal_versions() -> Result {
     let mut published = manifests::published()?;
-    // Tools, which share their versions with no application.
+    // Tools do not share their versions with an application.
     published.retain(|package| !["opaque-id-cli", "opaque-id-schema"].contains(&package.as_str()));
     let copy = target_dir().join("minimal-versions");
     minimal(root(), &copy, &published)?;
@@ -19,7 +19,7 @@ pub(crate) fn minimal_versions() -> Result {
 
 fn minimal(from: &Path, copy: &Path, members: &[String]) -> Result {
     fs::create_dir_all(copy)?;
-    // What tests need is not asked of users.
+    // Users do not need the dependencies of tests.
     let manifest = fs::read_to_string(from.join("Cargo.toml"))?;
     let tables = without(&manifest, &["[workspace]"]);
     let workspace =
@@ -68,7 +68,6 @@ fn copy_sources(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// A manifest without some of its tables.
 fn without(manifest: &str, tables: &[&str]) -> String {
     let mut is_kept = true;
     let lines = manifest.lines().filter(|line| {

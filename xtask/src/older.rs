@@ -10,7 +10,7 @@ use crate::{Result, cargo, manifests, packages, root, run, target_dir};
 pub(crate) const CRATES: [&str; 3] =
     ["opaque-id-packs-sqlx08", "opaque-id-seaorm11", "opaque-id-sqlx08"];
 
-/// The crates of this workspace that an application on them has as well.
+/// The crates of the main workspace that such an application has as well.
 const NEWER: [&str; 7] = [
     "opaque-id-axum",
     "opaque-id-core",
@@ -21,18 +21,17 @@ const NEWER: [&str; 7] = [
     "opaque-id-web",
 ];
 
-/// The examples that run on them without a change of their sources.
+/// The examples that compile with the older ORMs without a change of their sources.
 const EXAMPLES: [&str; 2] = ["axum-seaorm", "axum-sqlx"];
 
-/// Runs the conformance cases.
 pub(crate) fn test() -> Result {
     let mut test = cargo("test --locked --test=sqlx08 --test=seaorm11");
     test.current_dir(folder()).env("CARGO_TARGET_DIR", target_dir());
     run(test)
 }
 
-/// Lints the crates, and tests them in a workspace of packages alone: with all that they contain, with the examples, with an application
-/// on each version of sqlx, and with their lowest Rust.
+/// Lints the crates, and tests them as packages in their own workspace: with all their contents, with the
+/// examples, with an application on each version of sqlx, and with their lowest Rust.
 pub(crate) fn release() -> Result {
     let in_folder = |folder: &Path, mut command: Command| {
         command.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
@@ -46,7 +45,7 @@ pub(crate) fn release() -> Result {
         command.args(packages.iter().flat_map(|name| ["--package", name]));
         run(in_folder(&packed, command))
     };
-    // The examples' documents call it.
+    // The examples' documents call the command.
     run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
     on_packed(cargo("test --all-features"), &[&CRATES[..], &EXAMPLES].concat())?;
     let mut doc = cargo("doc --no-deps --all-features");
@@ -62,7 +61,6 @@ pub(crate) fn folder() -> PathBuf {
     root().join("older")
 }
 
-/// Unpacks the crates into a workspace, with the examples on them.
 fn pack() -> Result<PathBuf> {
     let packed = packages::empty("packed-older")?;
     let newer = Vec::from_iter(NEWER.into_iter().chain(EXAMPLES));

@@ -1,5 +1,5 @@
-//! Workspaces of packages, as users get them. `cargo package --workspace` builds each package, and no application on them, nor packages of
-//! `older`, whose dependencies are another workspace's.
+//! Workspaces of packages, as users get them. `cargo package --workspace` builds each package, but no
+//! application on them, and no packages of `older`, because their dependencies are in another workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,6 @@ use std::process::Command;
 
 use crate::{Result, cargo, manifests, root, run, target_dir};
 
-/// Returns a folder in `target` without anything in it.
 pub(crate) fn empty(name: &str) -> Result<PathBuf> {
     let folder = target_dir().join(name);
     if folder.exists() {
@@ -17,7 +16,6 @@ pub(crate) fn empty(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Packs crates of a workspace, and unpacks them into a folder.
 pub(crate) fn unpack(of: &Path, packages: &[&str], option: &str, to: &Path) -> Result {
     let mut package = cargo(&format!("package --quiet --no-verify --allow-dirty {option}"));
     package.args(packages.iter().flat_map(|name| ["--package", name]));
@@ -38,7 +36,6 @@ pub(crate) fn unpack(of: &Path, packages: &[&str], option: &str, to: &Path) -> R
     Ok(())
 }
 
-/// Writes the README's first example as a package.
 pub(crate) fn first(folder: &Path) -> Result {
     let readme = fs::read_to_string(root().join("README.md"))?;
     let block = |fence: &str| {
@@ -59,8 +56,8 @@ pub(crate) fn first(folder: &Path) -> Result {
     Ok(())
 }
 
-/// Makes a folder of packages a workspace, in which the crates are patches. The profile and the versions of dependencies are those of
-/// another one, so that these need not be built again.
+/// Turns a folder of packages into a workspace with the crates as patches. The profile and the versions of
+/// dependencies are those of another workspace, so that they need not be built again.
 pub(crate) fn workspace(folder: &Path, of: &Path, crates: &[String]) -> Result {
     let version = manifests::value("Cargo.toml", "version")?;
     let ours = fs::read_to_string(of.join("Cargo.toml"))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask release --check`: what must hold before a release and takes too long for each change, for RELEASING.md.
+//! `cargo xtask release --check`: the checks of RELEASING.md that take too long for each change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{
 
 type Check = (&'static str, fn() -> Result);
 
-/// The parts of `--check`, the quick ones first.
+/// The parts of `--check`, quick ones first.
 pub(crate) const CHECKS: [Check; 18] = [
     ("manifests", manifests),
     ("forge", forge),
@@ -35,10 +35,10 @@ pub(crate) const CHECKS: [Check; 18] = [
     ("fuzz", || fuzz::fuzz(None, 300)),
 ];
 
-/// Applications with each ORM, which are built from the packages as well.
+/// The applications with each ORM that are also built from the packages.
 const EXAMPLES: [&str; 3] = ["actix-diesel", "axum-seaorm", "axum-sqlx"];
 
-/// The files that a forge reads, by the schema that check-jsonschema has.
+/// The files of a forge, by their schema in check-jsonschema.
 const FORGE: [(&str, &[&str]); 4] = [
     ("github-workflows", &["workflows/ci.yml", "workflows/release.yml"]),
     ("dependabot", &["dependabot.yml"]),
@@ -46,10 +46,9 @@ const FORGE: [(&str, &[&str]); 4] = [
     ("github-issue-config", &["ISSUE_TEMPLATE/config.yml"]),
 ];
 
-/// The folder of the lists of public items.
 const API: &str = "docs/public-api";
 
-/// Checks these parts, or all if there are none. A part that fails does not keep the others from running.
+/// Checks the given parts, or all if there are none. A failed part does not stop the others.
 pub(crate) fn release(parts: &[String]) -> Result {
     let chosen =
         CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
@@ -61,20 +60,21 @@ pub(crate) fn release(parts: &[String]) -> Result {
     }
 }
 
-/// Each crate builds alone, with each of its features alone: others of the workspace hide a missing feature, and items that only some
-/// features use.
+/// Builds each crate alone with each of its features alone. In the workspace, other crates hide a missing
+/// feature and items that only some features use.
 fn features() -> Result {
     let mut hack = cargo("hack check --workspace --ignore-private --each-feature --locked");
     hack.env("RUSTFLAGS", "-Dwarnings").env("PATH", path_with("cargo-hack@0.6.46")?);
     run(hack)
 }
 
-/// The example for loco, a workspace of its own because it has many dependencies, answers over HTTP.
+/// Tests the example for loco over HTTP. It has its own workspace because it has many dependencies.
 fn loco() -> Result {
     run(cargo("test --manifest-path=examples/loco/Cargo.toml --target-dir=target/loco"))
 }
 
-/// The README's first example compiles from the packages alone, all that they contain compiles and passes, and the examples compile.
+/// Compiles the README's first example from the packages alone, tests the packages' contents, and compiles
+/// the examples.
 fn packed() -> Result {
     let published = manifests::published()?;
     let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
@@ -87,7 +87,7 @@ fn packed() -> Result {
     run(test)
 }
 
-/// The published crates have what a registry shows, and the owner has said where the repository is.
+/// Checks that the published crates have the data for a registry, and that the owner has set the repository.
 fn manifests() -> Result {
     let mut problems = Vec::new();
     let homepage = manifests::value("Cargo.toml", "homepage")?;
@@ -123,7 +123,7 @@ fn manifests() -> Result {
     }
 }
 
-/// The forge's files have the shape that the forge expects.
+/// Checks the forge's files against their schemas.
 fn forge() -> Result {
     let programs = of_pypi("check-jsonschema==0.39.0")?;
     for (schema, files) in FORGE {
@@ -135,7 +135,7 @@ fn forge() -> Result {
     Ok(())
 }
 
-/// The conformance kit finds every fault of spec/mutations.
+/// Checks that the conformance kit finds every fault of spec/mutations.
 fn mutations() -> Result {
     run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
     let programs = of_pypi("cryptography==50.0.2 deno==2.9.8")?;
@@ -144,14 +144,15 @@ fn mutations() -> Result {
     run(mutate)
 }
 
-/// The licenses, the sources and the versions of all dependencies, by deny.toml, or the advisories on them, which are fetched.
+/// Checks the licenses, sources and versions of all dependencies by deny.toml, or fetches and checks the
+/// advisories on them.
 fn cargo_deny(checks: &str) -> Result {
     let mut deny = cargo(&format!("deny --all-features check {checks}"));
     deny.env("PATH", path_with("cargo-deny@0.20.2")?);
     run(deny)
 }
 
-/// No version breaks users of the version before, unless its number says so.
+/// Checks that no version breaks users of the previous one, unless its number allows it.
 fn semver() -> Result {
     let mut describe = Command::new("git");
     let this = format!("v{}", manifests::value("Cargo.toml", "version")?);
@@ -169,7 +170,7 @@ fn semver() -> Result {
     run(check)
 }
 
-/// Each crate builds with the lowest Rust that it declares, and the core passes its tests with it.
+/// Builds each crate with its lowest declared Rust, and tests the core with it.
 fn lowest_rust() -> Result {
     let published = manifests::published_of(root())?;
     let versions = published.iter().filter_map(|it| it.rust_version.as_ref());
@@ -189,7 +190,8 @@ fn lowest_rust() -> Result {
     Ok(())
 }
 
-/// The documents as the documentation server builds them: features stand on items, and no link between crates is dead.
+/// Builds the documentation like the documentation server, with features on items. No link between crates may
+/// be dead.
 fn docs() -> Result {
     let version = manifests::value("Cargo.toml", "version")?;
     let published = manifests::published()?;
@@ -205,7 +207,7 @@ fn docs() -> Result {
     crate::documents::check_links(&target_dir().join("nightly/doc"))
 }
 
-/// Writes the lists of public items, and fails if they are not those that are committed.
+/// Writes the lists of public items, and fails if they differ from the committed ones.
 fn api() -> Result {
     let path = path_with("cargo-public-api@0.52.0")?;
     for package in with_promises()? {
@@ -224,7 +226,7 @@ fn api() -> Result {
     }
 }
 
-/// The foreign types in public signatures are those that each published library's manifest lists.
+/// Checks that the foreign types in public signatures are those in each library's manifest.
 fn external_types() -> Result {
     let path = path_with("cargo-check-external-types@0.5.0")?;
     for package in manifests::with_signatures()? {
@@ -235,7 +237,7 @@ fn external_types() -> Result {
     Ok(())
 }
 
-/// The libraries whose public items are promises. opaque-id-sql says that its are none.
+/// Returns the libraries with promises about their public items. opaque-id-sql makes none.
 fn with_promises() -> Result<Vec<String>> {
     let mut packages = manifests::with_signatures()?;
     packages.retain(|package| package != "opaque-id-sql");

@@ -1,19 +1,19 @@
-//! `cargo xtask targets`: the core's tests under Miri, on aarch64, and on s390x, whose first byte is the most significant; and a
-//! build for browsers. It takes too long for each change.
+//! `cargo xtask targets`: the core's tests under Miri, on aarch64, and on s390x (big-endian), and a build for
+//! browsers. It takes too long for each change.
 
 use std::process::Command;
 
 use crate::tools::{self, cargo_of, rustup};
 use crate::{Result, cargo, run};
 
-/// Rust's name of a target, and Debian's and QEMU's of its CPU.
+/// Rust's name of a target, and the name of its CPU in Debian and QEMU.
 const EMULATED: [(&str, &str); 2] =
     [("aarch64-unknown-linux-gnu", "aarch64"), ("s390x-unknown-linux-gnu", "s390x")];
 
 const BROWSERS: &str = "wasm32-unknown-unknown";
 
-/// QEMU cannot run these: they start themselves, as the target `memory` does, or a program that does not exist, which is an exit
-/// status there and no error.
+/// The tests that QEMU cannot run. They start themselves, like the target `memory`, or a missing program, and
+/// QEMU reports that as an exit status instead of an error.
 const NOT_EMULATED: &str = "shared::commands_";
 
 pub(crate) fn targets() -> Result {
@@ -38,13 +38,14 @@ pub(crate) fn targets() -> Result {
     }
     run(rustup("toolchain install nightly --component=miri,rust-src"))?;
     run(miri("--skip hazmat"))?;
-    // Miri has the CPU of these flags. The `aes` crate would use an instruction that it has not.
+    // Miri has the CPU of these flags. It lacks an instruction that the `aes` crate would use.
     let mut instructions = miri("hazmat");
     instructions.env("RUSTFLAGS", "-Ctarget-feature=+aes,+avx --cfg=aes_backend=\"soft\"");
     run(instructions)
 }
 
-/// The other tests start processes, ask for a page that is wiped in a forked child, or generate keys by the million.
+/// Returns a run of Miri. The other tests start processes, request a page that is wiped in a forked child, or
+/// generate millions of keys.
 fn miri(tests: &str) -> Command {
     let test = format!("miri test --package=opaque-id-core --locked --lib -- {tests}");
     let mut miri = cargo_of("nightly", &test);

@@ -18,17 +18,16 @@ pub(crate) enum Stress {
     Packs,
 }
 
-/// A build of all tests, in which nothing is built twice, or a part of it.
+/// Returns a build of all tests, or a part of it. Nothing is built twice.
 fn cargo_test(part: &str) -> Command {
     cargo(&format!("test --workspace --all-features --locked {part}"))
 }
 
-/// Runs all tests, the shortest of a cluster, and the older ORMs.
 pub(crate) fn test() -> Result {
     let mut parts = Parts::new();
     parts.begin("install what is missing");
     tools::install()?;
-    // With the programs of the tests, which start servers while the rest is built, and a cluster.
+    // These programs start servers and a cluster while the rest is built.
     parts.begin("build the programs that start servers");
     run(cargo_test("--no-run --test=schedules"))?;
     let mut servers = Servers::start()?;
@@ -55,13 +54,14 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     parts.begin("build the tests");
     run(cargo_test("--no-run"))?;
     let (variable, shared) = servers.variable()?;
-    // The older ORMs run on two databases unless somebody asks for others.
+    // By default the older ORMs run on two databases.
     let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
     let mut older = Command::new(std::env::current_exe()?);
     older.args(["test", "older"]).env("OPAQUE_ID_TEST_ONLY", only);
-    // All features of the core include `portable`, so its tests run again by the CPU's instructions.
+    // All features of the core include `portable`, so its tests run again with the CPU's instructions.
     let core = cargo("test --package=opaque-id-core --locked --tests");
-    // Documentation comes first: cargo locks the folder while it builds the others, and the tests have begun by then.
+    // Documentation comes first, because cargo locks the folder while it builds the others, and the tests
+    // have begun by then.
     let mut beside = [cargo_test("--doc"), older, core];
     let mut tests = cargo_test("--tests --no-fail-fast");
     for command in beside.iter_mut().chain([&mut tests]) {
@@ -80,7 +80,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     tested
 }
 
-/// When each part of a run began, in seconds after its start, and when the last one ended.
+/// The start of each part of a run, in seconds, and the end of the last one.
 struct Parts {
     start: Instant,
     this_run: Vec<u64>,
@@ -98,7 +98,7 @@ impl Parts {
         Self { start: Instant::now(), this_run: Vec::new(), last_run }
     }
 
-    /// Says what begins, how long the run has taken, and how long the rest took the last time.
+    /// Prints the next part, the time so far, and the time of the rest in the last run.
     fn begin(&mut self, part: &str) {
         let now = self.start.elapsed().as_secs();
         print!("\n== {part}; {} so far", minutes(now));
@@ -122,14 +122,13 @@ fn minutes(seconds: u64) -> String {
     format!("{}:{:02} min", seconds / 60, seconds % 60)
 }
 
-/// Tests what runs on Windows and macOS.
 pub(crate) fn local() -> Result {
     let packages = "--package=opaque-id-core --package=opaque-id-derive --package=opaque-id-cli";
     let targets = "--lib --bins --test=core --test=allocation --test=cli";
     run(cargo(&format!("test --locked {packages} {targets}")))
 }
 
-/// The servers of all tests, which a program holds until its input ends.
+/// The servers of all tests. A program holds them until its input ends.
 struct Servers {
     holder: Child,
 }
@@ -141,7 +140,7 @@ impl Servers {
         Ok(Self { holder: holder.spawn()? })
     }
 
-    /// Waits for the servers, and returns the variable by which tests find them.
+    /// Waits for the servers. Returns the environment variable through which tests find them.
     fn variable(&mut self) -> Result<(String, String)> {
         let output = self.holder.stdout.take().ok_or("no output")?;
         for line in BufReader::new(output).lines() {

@@ -1,4 +1,5 @@
-//! Other toolchains than the pinned one, and programs of registries, which are installed into `target` the first time.
+//! Other toolchains than the pinned one, and programs of registries. The programs are installed into `target`
+//! at their first use.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use crate::{Result, cargo, root, run, target_dir};
 
-/// Installs these versions of cargo's subcommands, with options of `cargo install`, and returns the PATH that has them.
+/// Installs these versions of cargo's subcommands, with options of `cargo install`. Returns a PATH with them.
 pub(crate) fn path_with(tools: &str) -> Result<OsString> {
     let folder = target_dir().join("tools");
     let mut install = cargo("install --quiet --locked --root");
@@ -17,7 +18,6 @@ pub(crate) fn path_with(tools: &str) -> Result<OsString> {
     Ok(env::join_paths([folder.join("bin")].into_iter().chain(env::split_paths(&path)))?)
 }
 
-/// Returns the folder with the programs of these packages of PyPI.
 pub(crate) fn of_pypi(packages: &str) -> Result<PathBuf> {
     let environment = target_dir().join("tools/python");
     if !environment.exists() {
@@ -32,14 +32,13 @@ pub(crate) fn of_pypi(packages: &str) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// A command of the nightly cargo. What it builds is apart, as are its documents.
+/// Returns a command of the nightly cargo. Its build and its documents have their own folder.
 pub(crate) fn nightly(words: &str) -> Command {
     let mut command = cargo_of("nightly", words);
     command.env("CARGO_TARGET_DIR", target_dir().join("nightly"));
     command
 }
 
-/// A command of another toolchain's cargo.
 pub(crate) fn cargo_of(toolchain: &str, words: &str) -> Command {
     let mut command = rustup(&format!("run {toolchain} cargo {words}"));
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
@@ -52,14 +51,14 @@ pub(crate) fn rustup(words: &str) -> Command {
     rustup
 }
 
-/// Installs the packages of Debian that are missing for a group of tasks, or fails if there are any.
+/// Installs the missing Debian packages for a group of tasks, or fails if there are any.
 pub(crate) fn debian(act: &str, group: &str) -> Result {
     let mut script = Command::new(root().join("xtask/install.sh"));
     script.args([act, group]);
     run(script)
 }
 
-/// Installs what tests link and start and is missing, and the target of a front end.
+/// Installs the missing Debian packages that tests link and start, and the target of a front end.
 pub(crate) fn install() -> Result {
     debian("install", "tests")?;
     run(rustup("target add wasm32-unknown-unknown"))

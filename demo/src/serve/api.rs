@@ -108,7 +108,7 @@ struct List<V, C> {
     previous: Option<C>,
 }
 
-/// Lists a page, oldest first. `view` is what the response shows of its rows.
+/// Lists a page, oldest first. `view` converts its rows for the response.
 async fn list<E: Resource, V>(
     app: &App,
     query: &PageQuery<E::Model>,
@@ -198,7 +198,7 @@ async fn show_order(
 #[model(into = order::ActiveModel, with = Set, default)]
 struct NewOrder {
     customer: CustomerId,
-    /// Without control characters.
+    /// The text has no control characters.
     #[schema(
         min_length = 1,
         max_length = 100,
@@ -266,7 +266,7 @@ async fn show_invoice(
     show::<invoice::Entity, _>(&app, id).await
 }
 
-/// A row as its table stores it: columns and their values, keys of 16 bytes in hexadecimal.
+/// A row as its table stores it: columns and their values, with keys of 16 bytes in hexadecimal.
 #[derive(Serialize, ToSchema)]
 #[schema(value_type = Object)]
 struct Stored(BTreeMap<&'static str, serde_json::Value>);
@@ -328,13 +328,13 @@ async fn stored_invoices(
 /// A secret of the keyring.
 #[derive(Serialize, ToSchema)]
 struct Secret {
-    /// Ids show it.
+    /// The key id that ids show.
     key_id: u8,
-    /// The same in two keyrings if they have the same secret.
+    /// The check value. It is equal in two keyrings with the same secret.
     check_value: String,
     /// Whether new ids are sealed with it. All secrets open.
     seals: bool,
-    /// Whether it is the secret of this document's examples, which everyone knows.
+    /// Whether it is the public secret of this document's examples.
     is_example: bool,
 }
 
@@ -352,7 +352,7 @@ async fn list_secrets(State(keyring): State<Keyring>) -> Json<Vec<Secret>> {
     Json(secrets.collect())
 }
 
-/// Adds a secret, which seals from now on. Ids of the others still open.
+/// Adds a secret that seals from now on. Ids of the others still open.
 #[utoipa::path(
     post, path = "/demo/secrets/rotate", tag = "demo",
     responses(

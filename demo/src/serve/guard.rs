@@ -1,7 +1,8 @@
-//! Other sites must neither read the database through a visitor's browser nor press the buttons.
+//! Protection against other sites, which must neither read the database through a visitor's browser nor press
+//! the buttons.
 //!
-//! The app shows raw keys and has buttons for its secrets. So it listens on loopback, checks `Host` against DNS rebinding, and checks
-//! `Origin`, which every browser sends across sites.
+//! The app shows raw keys and has buttons for its secrets. So it listens on loopback, checks `Host` against
+//! DNS rebinding, and checks `Origin`, because every browser sends it across sites.
 
 use axum::extract::Request;
 use axum::http::header::{self, HeaderName};
@@ -12,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::problem::Problem;
 
-/// Of every response.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -25,8 +25,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Refuses requests that another site has a browser send: by a name of its own that it resolved to this address (DNS
-/// rebinding), which `Host` shows, or across origins, which `Origin` shows.
+/// Refuses requests that another site causes a browser to send. `Host` shows a name that the site resolved to
+/// this address (DNS rebinding), and `Origin` shows another origin.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = if is_own(request.headers()) {
         next.run(request).await
@@ -46,7 +46,7 @@ fn is_own(headers: &HeaderMap) -> bool {
     let Some(host) = host.and_then(|host| host.to_str().ok()) else {
         return false;
     };
-    // At any port, as the server may be behind a tunnel.
+    // Any port is allowed because the server may be behind a tunnel.
     let is_loopback = host
         .parse()
         .is_ok_and(|host: Authority| matches!(host.host(), "localhost" | "127.0.0.1" | "[::1]"));

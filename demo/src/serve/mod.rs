@@ -1,4 +1,4 @@
-//! The shop as a web app: an API with opaque ids, and a page that shows what is behind them.
+//! The shop as a web app: an API with opaque ids, and a page that shows the stored rows behind them.
 
 mod api;
 mod guard;
@@ -30,17 +30,17 @@ use secrets::Secrets;
 /// Serve the shop as a web app, on this machine only, until Ctrl-C
 ///
 /// It prints the URL of a page that shows rows in the database next to the API's answers, pages by cursor,
-/// tampers with ids, and rotates and retires secrets. The API is described by /openapi.json. Ids that are refused are
-/// logged with the reason, which clients are not told.
+/// tampers with ids, and rotates and retires secrets. The API is described by /openapi.json. Refused ids are
+/// logged with the reason, and clients are not told it.
 ///
-/// The secrets are generated at each start and kept in memory only.
+/// The secrets are generated at each start and kept only in memory.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The port; 0 picks one that is free
+    /// The port; 0 picks a free one
     #[arg(long, default_value_t = 3000)]
     port: u16,
-    /// A database, in which tables `demo_…` are created: sqlite://shop.db?mode=rwc, postgres://… or mysql://…; if left
-    /// out, a new SQLite file, which is removed at the end
+    /// A database for tables named `demo_…`: sqlite://shop.db?mode=rwc, postgres://… or mysql://…; if left
+    /// out, a new SQLite file that is removed at the end
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -84,14 +84,14 @@ pub(crate) async fn run(args: Args) -> Result {
         database.get_database_backend(),
     );
     tokio::select! {
-        // It waits for a request's headers without a limit, which is enough on loopback; a service needs a proxy that has one.
+        // The server waits for a request's headers without a limit. This is enough on loopback, but a service
+        // needs a proxy with a limit.
         done = axum::serve(listener, router(app)).with_graceful_shutdown(stopped()) => done?,
         () = stopped_for_long() => (),
     }
     Ok(database.close().await?)
 }
 
-/// Waits for Ctrl-C.
 async fn stopped() {
     if ctrl_c().await.is_err() {
         // The system ends the process by itself.
@@ -99,7 +99,7 @@ async fn stopped() {
     }
 }
 
-/// Waits for Ctrl-C and for clients that stay connected, but not for long, and not after another Ctrl-C.
+/// Waits for Ctrl-C and then a short time for clients that stay connected, unless there is another Ctrl-C.
 async fn stopped_for_long() {
     stopped().await;
     let _ = tokio::time::timeout(Duration::from_secs(3), stopped()).await;

@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 has them.
+//! Problem responses (RFC 9457).
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -21,7 +21,7 @@ pub(crate) struct Problem {
     status: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// What is wrong in a body.
+    /// The faults of a body.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<InBody>,
@@ -39,7 +39,7 @@ impl Problem {
         Self {
             kind: "about:blank",
             title: match status {
-                // By its name in RFC 9110, as opaque-id-axum has it.
+                // The name is that of RFC 9110, as in opaque-id-axum.
                 StatusCode::UNPROCESSABLE_ENTITY => "Unprocessable Content",
                 _ => status.canonical_reason().unwrap_or_default(),
             },
@@ -57,7 +57,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Why a handler fails.
+/// The reason why a handler fails.
 pub(crate) enum Error {
     NotFound(NotFound),
     Refused(Refusal),
@@ -65,7 +65,6 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Refuses a value in a body.
     pub(crate) fn in_body(pointer: &'static str, detail: &'static str) -> Self {
         let mut problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, None);
         problem.errors.push(InBody { pointer, detail });
@@ -104,7 +103,7 @@ impl From<Rejection<JsonRejection>> for Error {
     }
 }
 
-/// What a database says can have keys, so it is logged and not answered.
+/// A database's error may contain keys, so it is logged and not sent.
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
         eprintln!("{error:?}");

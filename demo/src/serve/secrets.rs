@@ -6,11 +6,11 @@ use opaque_id_seaorm::keyring::SharedKeyring;
 use opaque_id_seaorm::{Keyring, KeyringError, MasterSecret};
 use thiserror::Error;
 
-/// The last key id of a keyring is the examples'.
+/// The number of secrets. The last key id is the examples'.
 const MOST: u8 = MasterSecret::EXAMPLE_KEY_ID;
 
 pub(crate) struct Secrets {
-    /// By key id, the newest first: it seals, and all of them open.
+    /// The secrets with their key ids, newest first. The first seals, and all open.
     entries: VecDeque<(u8, MasterSecret)>,
     keyring: SharedKeyring,
 }
@@ -32,24 +32,22 @@ impl Secrets {
         Ok(Self { keyring: SharedKeyring::new(keyring(&entries)?), entries })
     }
 
-    /// Returns the keyring, which changes with the secrets.
     pub(crate) fn keyring(&self) -> SharedKeyring {
         self.keyring.clone()
     }
 
-    /// Adds a secret, which seals from now on. The others still open.
+    /// Adds a secret that seals from now on. The others still open.
     pub(crate) fn rotate(&mut self) -> Result<(), RotationError> {
         if self.entries.len() == usize::from(MOST) {
             return Err(RotationError::Full);
         }
-        // The key id that is longest out of use, as clients may still have ids with the others.
+        // This key id is the longest out of use. Clients may still have ids with the others.
         let key_id = self.entries.front().map_or(0, |(newest, _)| (newest + 1) % MOST);
         self.entries.push_front((key_id, MasterSecret::generate()));
         self.keyring.replace(keyring(&self.entries)?)?;
         Ok(())
     }
 
-    /// Removes the oldest secret. Its ids do not open any more.
     pub(crate) fn retire(&mut self) -> Result<(), RotationError> {
         if self.entries.len() == 1 {
             return Err(RotationError::Last);

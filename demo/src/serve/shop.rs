@@ -73,7 +73,7 @@ pub(crate) mod invoice {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A table whose rows are listed and looked up by their ids.
+/// A table with rows that are listed and looked up by their ids.
 pub(crate) trait Resource:
     EntityTrait<Model: OpaqueId<Internal: Into<Value>> + Send + Sync>
 {
@@ -98,7 +98,7 @@ resources!(customer order invoice);
 
 /// Connects, and creates and fills the tables if they do not exist.
 pub(crate) async fn open(url: &str) -> Result<DatabaseConnection> {
-    // SeaORM panics for what is not a URL, and its errors repeat the password.
+    // SeaORM panics for a text that is not a URL, and its errors repeat the password.
     match Url::parse(url).as_ref().map(Url::scheme) {
         Ok("sqlite" | "postgres" | "postgresql" | "mysql") => (),
         _ => return Err("expected a DATABASE_URL such as sqlite://shop.db?mode=rwc, postgres://user@host/shop or mysql://user@host/shop".into()),
@@ -146,8 +146,8 @@ async fn create_tables(database: &DatabaseConnection) -> std::result::Result<(),
     Ok(())
 }
 
-/// A dozen customers, a hundred orders, and an invoice for each. The first of each has the key of the examples in the
-/// OpenAPI document.
+/// Creates a dozen customers, a hundred orders, and an invoice for each. The first of each has the key of the
+/// examples in the OpenAPI document.
 async fn fill(database: &DatabaseConnection) -> Result {
     const NAMES: [&str; 12] = [
         "Ada", "Barbara", "Radia", "Edsger", "Frances", "Grace", "Hedy", "Jean", "Karen", "Lynn",

@@ -1,4 +1,4 @@
-//! The tour in the terminal: keys in SQLite, ids in an API that is only imagined.
+//! The tour in the terminal: keys in SQLite, and ids in an imagined API.
 
 mod shop;
 mod show;
@@ -80,7 +80,7 @@ pub(crate) async fn run() -> Result {
         if rotating.open(old)? != customer.id || retired.open(new)? != customer.id {
             return Err("a renewed id opened as another row".into());
         }
-        // Customer ids have no tag, so each counts as genuine only after its row is found.
+        // Customer ids have no tag, so an id counts as genuine only after its row is found.
         rotating.confirm(old);
         rows.push([customer.name.clone(), old.to_string(), new.to_string()]);
     }
@@ -100,7 +100,6 @@ pub(crate) async fn run() -> Result {
     Ok(())
 }
 
-/// Creates and stores a few rows of each resource.
 async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> {
     let mut customers = Vec::new();
     for name in ["Ada", "Grace", "Barbara"] {
@@ -124,7 +123,7 @@ async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> 
     Ok((customers, orders, invoices))
 }
 
-/// A table row: a name, the stored key and its external id.
+/// Returns a table row: a name, the stored key and its external id.
 async fn row<T: SealedResource<Internal = Internal<T>>>(
     shop: &Shop,
     keyring: &Keyring,
@@ -139,7 +138,7 @@ where
     Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
-/// Tries what an attacker would try, and fails if an id is accepted.
+/// Tries an attacker's ids, and fails if one is accepted.
 async fn rejections(
     shop: &Shop,
     keyring: &Keyring,
@@ -183,7 +182,6 @@ async fn rejections(
     Ok(())
 }
 
-/// Replaces the last character of an id.
 fn replace_last(id: &str) -> String {
     let (head, last) = id.split_at(id.len() - 1);
     format!("{head}{}", if last == "0" { "1" } else { "0" })

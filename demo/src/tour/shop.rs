@@ -102,7 +102,7 @@ impl Shop {
         Ok(row.map(|(id, name)| Customer { id, name }))
     }
 
-    /// A page, ordered by key and so by creation.
+    /// Returns a page ordered by key, and so by creation.
     pub(crate) async fn invoices_after(
         &self,
         after: Option<Position<Internal<Invoice>>>,
@@ -120,7 +120,7 @@ impl Shop {
         Ok(invoices.collect())
     }
 
-    /// The key as the table stores it: 16 bytes in hexadecimal, or an integer.
+    /// Returns the key as the table stores it: 16 bytes in hexadecimal, or an integer.
     pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
         let select = match table {
             "customers" => "SELECT lower(hex(id)) FROM customers WHERE id = ?",

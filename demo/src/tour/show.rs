@@ -20,7 +20,7 @@ pub(crate) fn note(text: &str) {
     println!("{NOTE}{text}{Reset}");
 }
 
-/// Highlights the last column. On a narrow terminal, only column `wraps` wraps.
+/// Prints a table with a highlighted last column. On a narrow terminal, only column `wraps` wraps.
 pub(crate) fn table<const N: usize>(
     columns: [&str; N],
     wraps: usize,
@@ -43,7 +43,7 @@ pub(crate) fn table<const N: usize>(
     println!("{table}");
 }
 
-/// A table row for a rejected id; an error if the id was accepted.
+/// Returns a table row for a rejected id, or an error if the id was accepted.
 pub(crate) fn rejected<V, E: Display>(
     what: &str,
     id: impl Display,

@@ -1,4 +1,4 @@
-//! The API over HTTP, with the same steps on every database, and what the server refuses.
+//! The API over HTTP, with the same steps on every database, and the requests that the server refuses.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -46,14 +46,14 @@ fn steps(url: &str) -> Result {
     rotation(&server)?;
     drop(server);
 
-    // The rows are still there, once.
+    // The rows exist only once.
     let server = start(url)?;
     assert_eq!(rows(&server.get("/api/customers?limit=100")?)?.len(), 12);
     assert_eq!(rows(&server.get("/api/invoices?limit=100")?)?.len(), 100);
     Ok(())
 }
 
-/// Forth by `next`, and back by the header `Link`.
+/// The list is read forwards by `next`, and back by the header `Link`.
 fn pages(server: &Server) -> Result {
     let mut query = "limit=40".to_owned();
     let (mut shown, mut stored) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ fn pages(server: &Server) -> Result {
     Ok(())
 }
 
-/// Every id opens to its own row. What is not an id of the resource has one answer, whatever it is.
+/// Every id opens to its own row. Any other text has the same answer.
 fn ids(server: &Server) -> Result {
     let mut refused = Vec::new();
     for table in ["customers", "orders", "invoices"] {
@@ -184,7 +184,7 @@ fn rotation(server: &Server) -> Result {
     assert_eq!((show(&old)?.status, show(&new)?.status), (404, 200));
     assert_eq!(server.get(&next)?.status, 404);
 
-    // Key ids return after the others, and their old ids stay refused.
+    // Key ids are reused after the others, and their old ids stay refused.
     for _ in 0..4 {
         assert_eq!((step("rotate")?, step("rotate")?, step("rotate")?), (204, 204, 409));
         assert_eq!((step("retire")?, step("retire")?), (204, 204));
@@ -195,7 +195,7 @@ fn rotation(server: &Server) -> Result {
     Ok(())
 }
 
-/// DNS rebinding shows in `Host`, and a request that another site has a browser send in `Origin`.
+/// `Host` shows DNS rebinding, and `Origin` shows a request that another site caused.
 #[test]
 fn other_sites_are_refused() -> Result {
     let server = Server::start()?;
@@ -241,7 +241,7 @@ fn other_sites_are_refused() -> Result {
     Ok(())
 }
 
-/// A client that stays connected does not keep it from ending, and nothing is left behind.
+/// A connected client does not prevent the end, and no file is left behind.
 #[test]
 fn it_ends_on_ctrl_c() -> Result {
     let folder = tempfile::tempdir()?;

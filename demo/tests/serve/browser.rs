@@ -1,4 +1,4 @@
-//! The page in Chromium, at a phone's width in the dark and at a desk's in the light.
+//! The page in Chromium, at a phone's width in dark mode and at a desk's in light mode.
 
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn at_a_desk_in_the_light() -> Result {
     visit(Screen { name: "desk", width: 1280, height: 800, is_phone: false, scheme: "light" })
 }
 
-/// A command that Chromium's driver has beside those of WebDriver.
+/// A command that only Chromium's driver has.
 #[derive(Debug)]
 struct Extension(&'static str, Value);
 
@@ -51,12 +51,12 @@ async fn visit(screen: Screen) -> Result {
     let server = Server::start()?;
     let (_driver, port) = chromedriver()?;
     let mut options = json!({
-        // No sandbox, as tests may run as root.
+        // Tests may run as root, so there is no sandbox.
         "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server",
             format!("--window-size={},{}", screen.width, screen.height)],
     });
     if screen.is_phone {
-        // A window is never narrower than 500 pixels.
+        // A window has at least 500 pixels.
         options["mobileEmulation"] = json!({
             "deviceMetrics": { "width": screen.width, "height": screen.height, "pixelRatio": 2, "touch": true },
         });
@@ -75,7 +75,7 @@ async fn visit(screen: Screen) -> Result {
     let visit = Visit { client: client.clone(), screen };
     let url = server.url.clone();
     let done = tokio::spawn(async move { visit.story(&url).await }).await;
-    // Also after a panic, as the driver, once killed, leaves the browser behind.
+    // The browser is closed even after a panic, because a killed driver leaves it running.
     client.close().await?;
     done?
 }
@@ -184,7 +184,7 @@ impl Visit {
         .await
     }
 
-    /// Saves a screenshot, and checks what every state of it promises.
+    /// Saves a screenshot, and checks the promises of every state.
     async fn look(&self, state: &str) -> Result {
         let shot = self.client.screenshot().await?;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -198,7 +198,8 @@ impl Visit {
         Ok(())
     }
 
-    /// But for the 404 of each refused id and cursor, which Chromium logs as errors.
+    /// Checks that the console has only the 404 of each refused id and cursor, because Chromium logs these as
+    /// errors.
     async fn console_is_quiet(&self) -> Result {
         let log = self.client.issue_cmd(Extension("se/log", json!({ "type": "browser" }))).await?;
         let messages: Vec<&str> = log

@@ -1,5 +1,5 @@
-//! The OpenAPI document: it is valid, its examples are accepted, the server answers nothing else than it says, and a client that is
-//! generated from it has a type for the ids of each resource.
+//! The OpenAPI document. It is valid, the server accepts its examples and gives no other answers, and a
+//! generated client has a type for the ids of each resource.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::Result;
 use crate::server::{Answer, Server};
 
-/// The tools, and what of PyPI they are.
+/// The tools, and their packages of PyPI.
 const TOOLS: [&str; 4] = [
     "openapi-spec-validator==0.9.0",
     "schemathesis==4.32.5",
@@ -35,7 +35,7 @@ fn it_is_valid_and_says_all_that_is_answered() -> Result {
     .map(drop)
 }
 
-/// A client, which shows the customer with an id.
+/// Returns a client that shows the customer with an id.
 fn client(id: &str) -> String {
     format!(
         r#"import {{ ShopApi }} from "./api/apis/index.ts";
@@ -48,7 +48,7 @@ export const shown = await new ShopApi().showCustomer({{ id: {id} }});
     )
 }
 
-/// By the guide's script.
+/// The guide's script creates the types.
 #[test]
 fn ids_of_a_typescript_client_have_the_type_of_their_resource() -> Result {
     let tools = tools()?;
@@ -63,7 +63,7 @@ fn ids_of_a_typescript_client_have_the_type_of_their_resource() -> Result {
         include_str!("../../../docs/TYPESCRIPT.md").split_once("```js\n").ok_or("no script")?;
     let (script, _) = guide.split_once("```\n").ok_or("no end")?;
     fs::write(folder.join("ids.mjs"), script)?;
-    // As the generated code is not written for deno.
+    // The generated code is not written for deno.
     let options = r#"{"compilerOptions": {"noImplicitOverride": false, "lib": ["dom", "esnext"]}, "unstable": ["sloppy-imports"]}"#;
     fs::write(folder.join("deno.json"), options)?;
 
@@ -130,7 +130,7 @@ fn its_examples_are_accepted() -> Result {
     Ok(())
 }
 
-/// The first example of a schema, made of those of its properties.
+/// Returns the first example of a schema, built from those of its properties.
 fn example(document: &Value, schema: &Value) -> Result<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = document.pointer(reference.trim_start_matches('#')).ok_or(reference)?;

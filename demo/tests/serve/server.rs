@@ -12,7 +12,7 @@ use crate::Result;
 
 pub(crate) struct Server {
     pub(crate) process: Running,
-    /// `http://127.0.0.1:…`
+    /// The URL, such as `http://127.0.0.1:…`.
     pub(crate) url: String,
     agent: Agent,
 }
@@ -31,7 +31,7 @@ impl Answer {
     }
 }
 
-/// The program, without what the environment says of databases.
+/// Returns the program without environment variables for databases.
 pub(crate) fn demo(args: &[&str]) -> Command {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_demo"));
     demo.args(args).env_remove("DATABASE_URL");
@@ -39,7 +39,7 @@ pub(crate) fn demo(args: &[&str]) -> Command {
 }
 
 impl Server {
-    /// On SQLite, in a file of its own.
+    /// Starts the server on SQLite with its own file.
     pub(crate) fn start() -> Result<Self> {
         Self::start_by(demo(&["serve", "--port", "0"]))
     }
@@ -52,7 +52,7 @@ impl Server {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
-            // A server that answers before it has read a request's body closes the connection then.
+            // A server that answers before it has read a request's body then closes the connection.
             .max_idle_connections(0)
             .build();
         Ok(Self { process, url, agent: agent.into() })

@@ -63,7 +63,7 @@ pub struct User {
     name: String,
 }
 
-/// What the API shows of it, alone and as a part of a comment.
+/// The view of a user, alone and as a part of a comment.
 #[derive(Serialize, View)]
 #[view(from = User, part)]
 struct UserView {
@@ -83,7 +83,7 @@ pub struct Comment {
     author_name: String,
 }
 
-/// What the API shows of it. The columns move, and are not copied.
+/// The view of a comment. The columns move, and are not copied.
 #[derive(Serialize, View)]
 #[view(from = Comment)]
 struct CommentView {
@@ -100,7 +100,7 @@ struct Site {
 }
 
 impl Site {
-    /// Runs queries on a thread that may wait.
+    /// Runs queries on a thread that may block.
     async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
@@ -111,7 +111,7 @@ impl Site {
     }
 }
 
-/// SQLite waits for other writers, and checks references, as each connection asks it to.
+/// The settings of each connection: SQLite waits for other writers and checks references.
 #[derive(Debug)]
 struct Pragmas;
 
@@ -156,7 +156,7 @@ async fn add_comment(
         .returning(comments::id);
     let insert = |connection: &mut _| match insert.get_result(connection) {
         Ok(id) => find(id, connection),
-        // An id that the API has shown, of a user who is deleted.
+        // The API has shown this id, and its user has been deleted.
         Err(DatabaseError(ForeignKeyViolation, _)) => Ok(None),
         Err(error) => Err(error),
     };

@@ -1,4 +1,5 @@
-//! The audit log of a shop: who did what, when. Nobody changes it, the database cannot read it, and it takes little space.
+//! The audit log of a shop: who did what, and when. No client can change it, the database cannot read it, and
+//! it takes little space.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -17,13 +18,14 @@ type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 #[opaque_id(prefix = "order")]
 struct Order;
 
-/// An entry of the log. Its id is a UUIDv7, which says when it was made; the database has no column of its content.
+/// An entry of the log. Its id is a UUIDv7 and contains the time. The database has no column of its content.
 #[derive(Debug, Deserialize, OpaqueId, PartialEq, Serialize)]
 #[opaque_id(prefix = "entry")]
 struct Entry {
     actor: String,
     action: Action,
-    /// The log is as private as the table of orders, so it keeps the key: an external id would end with its secret.
+    /// The order's key. The log is as private as the table of orders, and an external id would end with its
+    /// secret.
     #[serde(with = "trusted")]
     order: Internal<Order>,
 }
@@ -48,12 +50,11 @@ impl Shop {
             + "CREATE TABLE orders (id BLOB NOT NULL PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents > 0));";
         sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-        // It is appended to, and read in ranges.
         let log = PackTable::open(&pool, &keyring, "audit", Settings::default()).await?;
         Ok(Self { pool, keyring, log })
     }
 
-    /// Places an order. It is in the log if and only if it is in the table: both are in one transaction.
+    /// Places an order and logs it in one transaction, so that both exist or neither.
     async fn place(&self, actor: &str, cents: i64) -> Result<Internal<Order>> {
         let order = Internal::generate();
         let mut transaction = self.pool.begin().await?;
@@ -68,7 +69,7 @@ impl Shop {
         Ok(order)
     }
 
-    /// Logs what became of orders, with one statement for many entries.
+    /// Logs an action on orders, with one statement for many entries.
     async fn follow(&self, actor: &str, action: Action, orders: &[Internal<Order>]) -> Result {
         let entry =
             |order: &Internal<Order>| Entry { actor: actor.to_owned(), action, order: *order };
@@ -77,7 +78,7 @@ impl Shop {
         Ok(self.log.put_all(&self.pool, &entries).await?)
     }
 
-    /// Returns what was done in a range of time, the latest first, as the API shows it.
+    /// Returns the actions in a range of time, latest first, as the API shows them.
     async fn done_since(&self, since: SystemTime) -> Result<Vec<String>> {
         let range = IdRange::all().created_in(since..);
         let mut pages = self.log.pages_descending(range);
@@ -92,7 +93,7 @@ impl Shop {
         Ok(done)
     }
 
-    /// Returns the bytes of all values as JSON, and the bytes that the database has instead.
+    /// Returns the bytes of all values as JSON, and the bytes that the database stores instead.
     async fn sizes(&self) -> Result<(usize, f64)> {
         let mut pages = self.log.scan();
         let mut plain = 0;
@@ -113,7 +114,7 @@ async fn main() -> Result {
     let folder = tempfile::tempdir()?;
     let url = format!("sqlite://{}?mode=rwc", folder.path().join("audit-log.db").display());
     let shop = Shop::open(SqlitePool::connect(&url).await?).await?;
-    // In every process, or in one: mergers do not get in each other's way.
+    // A merger may run in one process or in every process, because mergers do not interfere.
     let merger = tokio::spawn({
         let (log, pool) = (shop.log.clone(), shop.pool.clone());
         async move {

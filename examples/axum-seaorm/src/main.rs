@@ -25,7 +25,7 @@ const TABLES: &str = "
         body TEXT NOT NULL
     )";
 
-// SeaORM 1.1 accepts these entities, too. There they have to be public.
+// SeaORM 1.1 accepts these entities too, but requires them to be public.
 
 mod user {
     use opaque_id_seaorm::{Internal, OpaqueId};
@@ -71,7 +71,7 @@ mod comment {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// What the API shows of a user, alone and as a part of a comment.
+/// The view of a user, alone and as a part of a comment.
 #[derive(Serialize, View)]
 #[view(from = user::Model, part)]
 struct UserView {
@@ -88,7 +88,7 @@ struct CommentRow {
     author_name: String,
 }
 
-/// What the API shows of it. The columns move, and are not copied.
+/// The view of a comment. The columns move, and are not copied.
 #[derive(Serialize, View)]
 #[view(from = CommentRow)]
 struct CommentView {
@@ -139,7 +139,7 @@ async fn add_comment(
 ) -> Result<Answer<CommentView>> {
     let comment = comment::ActiveModel { id: NotSet, author_id: Set(author), body: Set(body) };
     let inserted = comment.insert(&site.database).await.map_err(|error| match error.sql_err() {
-        // An id that the API has shown, of a user who is deleted.
+        // The API has shown this id, and its user has been deleted.
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
             ErrorResponse::from(Refusal::no_row_in_body::<user::Model>("/author"))
         }

@@ -26,7 +26,7 @@ struct User {
     name: String,
 }
 
-/// What the API shows of it, alone and as a part of an article.
+/// The view of a user, alone and as a part of an article.
 #[derive(Serialize, View)]
 #[view(from = User, part)]
 struct UserView {
@@ -46,7 +46,7 @@ struct Article {
     editor_name: Option<String>,
 }
 
-/// What the API shows of it. The columns move, and are not copied.
+/// The view of an article. The columns move, and are not copied.
 #[derive(Serialize, View)]
 #[view(from = Article)]
 struct ArticleView {
@@ -93,7 +93,7 @@ async fn add_article(
     let inserted = insert.bind(new.title).bind(author).bind(editor).fetch_one(&app.pool).await;
     let id: Internal<Article> = match inserted {
         Ok(id) => id,
-        // An id that the API has shown, of a user who is deleted.
+        // The API has shown this id, and its user has been deleted.
         Err(error) if error.as_database_error().is_some_and(|it| it.is_foreign_key_violation()) => {
             let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM users WHERE id = ?)");
             let is_author: bool =

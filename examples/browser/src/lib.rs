@@ -1,4 +1,4 @@
-//! The JSON of the API, which the server writes and the front end reads with the same types.
+//! The JSON of the API. The server and the front end use the same types.
 
 #[cfg(target_family = "wasm")]
 mod page;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 #[opaque_id(prefix = "order")]
 pub struct Order;
 
-/// What the API shows of an order.
+/// The view of an order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OrderView {
-    /// Its id.
+    /// The order's id.
     pub id: External<Order>,
-    /// What was ordered.
+    /// The ordered item.
     pub item: String,
 }

@@ -1,4 +1,4 @@
-//! The API, and the files of its front end: the page, and what wasm-bindgen makes of `lib.rs`.
+//! The API, and the files of its front end: the page, and the output of wasm-bindgen for `lib.rs`.
 
 use std::error::Error;
 use std::path::Path as FilePath;

@@ -1,4 +1,4 @@
-//! The page: all orders, and one that its address names, as `/?order=order_…` does.
+//! The page: all orders, or the one in its address, such as `/?order=order_…`.
 
 use opaque_id_core::External;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ async fn start() -> Result {
     if let Some(text) = query.get("order") {
         let found = match text.parse::<External<Order>>() {
             Ok(id) => get::<OrderView>(&window, &format!("/orders/{id}")).await?.item,
-            // The server was not asked: it could not have an order of this id.
+            // The server is not asked, because it cannot have an order with this id.
             Err(error) => error.to_string(),
         };
         element(&document, "order")?.set_text_content(Some(&found));

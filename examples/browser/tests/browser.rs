@@ -23,7 +23,7 @@ async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() 
     let (_server, address) =
         Running::start(server, |line| Some(line.split_once("http://")?.1.trim_end().to_owned()))?;
     let (_driver, port) = chromedriver()?;
-    // No sandbox, as tests may run as root.
+    // Tests may run as root, so there is no sandbox.
     let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
     let Value::Object(capabilities) = json!({ "goog:chromeOptions": { "args": args } }) else {
         return Err("not an object".into());
@@ -33,7 +33,7 @@ async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() 
         .connect(&format!("http://127.0.0.1:{port}"))
         .await?;
     let done = visit(&client, &format!("http://{address}")).await;
-    // Also after an error, as the driver, once killed, leaves the browser behind.
+    // The browser is closed even after an error, because a killed driver leaves it running.
     client.close().await?;
     done
 }
@@ -49,13 +49,13 @@ async fn visit(client: &Client, url: &str) -> Result {
     client.goto(&format!("{url}/?order={shuttle}")).await?;
     assert_eq!(shown(client, "#order:not(:empty)").await?, "shuttle");
     client.goto(&format!("{url}/?order={}", loom.replacen("order", "user", 1))).await?;
-    // The error of parsing, in the browser.
+    // The browser shows the error of parsing.
     let refused = shown(client, "#order:not(:empty)").await?;
     assert!(refused.ends_with("it is an id of another resource"), "{refused}");
     Ok(())
 }
 
-/// The text of an element, once there is one.
+/// Returns the text of an element, once there is one.
 async fn shown(client: &Client, selector: &str) -> Result<String> {
     match client.wait().for_element(Locator::Css(selector)).await {
         Ok(element) => Ok(element.text().await?),
@@ -63,7 +63,7 @@ async fn shown(client: &Client, selector: &str) -> Result<String> {
     }
 }
 
-/// As the README's commands do.
+/// Builds the front end like the README's commands.
 fn build(folder: &Path) -> Result {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("front-end");
     let mut build = Command::new(env!("CARGO"));

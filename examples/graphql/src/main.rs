@@ -38,7 +38,7 @@ struct Order {
     item: String,
 }
 
-/// What the schema shows of a user. Relay's `Node` requires an `ID`, so `id` is a method.
+/// The schema of a user. Relay's `Node` requires an `ID`, so `id` is a method.
 #[derive(SimpleObject, View)]
 #[graphql(complex, name = "User")]
 #[view(from = User)]
@@ -61,7 +61,7 @@ impl UserView {
 struct OrderView {
     #[graphql(skip)]
     id: External<Order>,
-    /// The scalar `UserId`, which generators of clients make a type of its own.
+    /// The scalar `UserId`. Generators of clients create a type for it.
     user: External<User>,
     item: String,
 }
@@ -91,7 +91,7 @@ struct Query;
 
 #[Object]
 impl Query {
-    /// A row of any resource. An id that is made up has the answer of a row that is not there.
+    /// Returns a row of any resource. A made-up id has the answer of a missing row.
     async fn node(&self, context: &Context<'_>, id: ID) -> Result<Option<Node>> {
         let app = App::of(context)?;
         let Ok(id) = app.keyring.open_any(&id) else { return Ok(None) };
@@ -107,7 +107,6 @@ impl Query {
         app.user(id).await
     }
 
-    /// The orders, oldest first.
     async fn orders(
         &self,
         context: &Context<'_>,
@@ -155,7 +154,7 @@ impl Mutation {
         let insert = "INSERT INTO orders (user, item) VALUES (?, ?) RETURNING id, user, item";
         let inserted = sqlx::query_as(insert).bind(user).bind(item).fetch_one(&app.pool).await;
         let order: Order = inserted.map_err(|error| match error.as_database_error() {
-            // An id that the API has shown, of a user who is deleted.
+            // The API has shown this id, and its user has been deleted.
             Some(error) if error.is_foreign_key_violation() => no_such("user"),
             _ => internal(error),
         })?;
@@ -163,7 +162,7 @@ impl Mutation {
     }
 }
 
-/// The error for an argument whose row is not there, also if its id is made up.
+/// Returns the error for an argument without a row, including a made-up id.
 fn no_such(argument: &str) -> Error {
     let error = Error::new(format!("no such `{argument}`"));
     error.extend_with(|_, extensions| extensions.set("code", "NOT_FOUND"))
@@ -203,7 +202,7 @@ impl App {
 type ApiSchema = Schema<Query, Mutation, EmptySubscription>;
 
 fn schema() -> SchemaBuilder<Query, Mutation, EmptySubscription> {
-    // One document could guess thousands of ids otherwise, under as many aliases.
+    // Without a limit, one document could guess thousands of ids under as many aliases.
     Schema::build(Query, Mutation, EmptySubscription).limit_complexity(300)
 }
 
@@ -216,7 +215,7 @@ async fn execute(schema: &ApiSchema, mut request: Request) -> Response {
         Ok(document) => document,
         Err(error) => return Response::from_errors(vec![error.into()]),
     };
-    // The limits of async-graphql write out fragments, which takes a time that doubles with each fragment in another.
+    // The limits of async-graphql write out fragments. The time for this doubles with each nested fragment.
     if size::exceeds(&document, 1_000) {
         let message = "expected at most 1,000 selections, with the fragments written out";
         return Response::from_errors(vec![ServerError::new(message, None)]);
@@ -240,7 +239,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 mod tests {
     use super::*;
 
-    /// Fragments of which each spreads the next one that often.
+    /// Returns nested fragments, each of which spreads the next one `times` times.
     fn nested(levels: usize, times: usize) -> String {
         let fragment = |i| {
             format!(" fragment f{i} on Query {{ {} }}", format!("...f{} ", i + 1).repeat(times))
@@ -249,7 +248,7 @@ mod tests {
         format!("{{ ...f0 }}{fragments} fragment f{levels} on Query {{ __typename }}")
     }
 
-    /// A document whose fragments were written out would end this test long after everything else.
+    /// Writing out the document's fragments would take longer than all other tests.
     #[tokio::test]
     async fn nested_fragments_are_refused_before_they_are_written_out() {
         let schema = schema().finish();

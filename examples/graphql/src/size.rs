@@ -1,12 +1,12 @@
-//! How much work a document is, before anything does it.
+//! The size of a document, computed before it is executed.
 
 use std::collections::HashMap;
 
 use async_graphql::parser::types::{ExecutableDocument, Selection, SelectionSet};
 
-/// More than any limit.
+/// A size above every limit.
 const ENDLESS: usize = usize::MAX;
-/// The levels of selections in each other.
+/// The limit of nested selections.
 const MAX_DEPTH: usize = 32;
 
 /// Returns whether a document has more selections than the limit, with its fragments written out. It reads each fragment once.
@@ -45,7 +45,7 @@ impl<'d> Sizes<'d> {
         if let Some(size) = self.of_fragments.get(name) {
             return *size;
         }
-        // What a fragment that contains itself finds.
+        // A fragment that contains itself finds this size.
         self.of_fragments.insert(name, ENDLESS);
         let size = self.of(&fragment.node.selection_set.node, depth + 1);
         self.of_fragments.insert(name, size);

@@ -1,4 +1,5 @@
-//! gRPC: ids are strings in messages. The service opens them where a call begins, and seals them where it ends.
+//! gRPC: ids are strings in messages. The service opens them at the start of a call and seals them at its
+//! end.
 
 use std::error::Error;
 use std::net::ToSocketAddrs as _;
@@ -47,7 +48,7 @@ struct Service {
 }
 
 impl Service {
-    /// Opens the id of a field. A refused one has the status of a row that does not exist.
+    /// Opens the id of a field. A refused id has the status of a missing row.
     fn open<T: SealedResource>(&self, text: &str) -> Result<T::Internal, Status> {
         let id: External<T> = text.parse().map_err(refused::<T>)?;
         self.keyring.open(id).map_err(refused::<T>)
@@ -64,7 +65,7 @@ impl Service {
     }
 }
 
-/// The reason is for the log only. It does not contain the id.
+/// Logs the reason, which does not contain the id. The client does not get it.
 fn refused<T: OpaqueId>(reason: impl Error) -> Status {
     eprintln!("refused a `{}`: {reason}", T::PREFIX);
     no_such::<T>()
@@ -111,7 +112,7 @@ impl Shop for Service {
         let insert = sqlx::query_as(insert).bind(user_id).bind(request.item);
         let order = insert.fetch_one(&self.pool).await.map_err(|error| {
             match error.as_database_error() {
-                // An id that the service has shown, of a user who is deleted.
+                // The service has shown this id, and its user has been deleted.
                 Some(error) if error.is_foreign_key_violation() => no_such::<User>(),
                 _ => internal(error),
             }
@@ -164,7 +165,7 @@ async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
     Ok(Server::builder().add_service(service).serve(address).await?)
 }
 
-/// A client: it has no keyring, and ids are texts to it.
+/// Runs a client. It has no keyring, and treats ids as texts.
 async fn call(address: &str, command: &[&str]) -> Result<String, Box<dyn Error>> {
     let mut client = ShopClient::connect(format!("http://{address}")).await?;
     Ok(match *command {

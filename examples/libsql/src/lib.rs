@@ -1,4 +1,5 @@
-//! An adapter for libSQL, as for any driver: mapping tables and sequences on its connections. `cargo xtask test cluster libsql` tests it.
+//! An adapter for libSQL, as an example for any driver: mapping tables and sequences on its connections.
+//! `cargo xtask test cluster libsql` tests it.
 
 use std::pin::Pin;
 
@@ -13,7 +14,7 @@ uuid_map! {
     /// The mapping table of a resource.
     pub struct UuidMap;
 
-    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    /// Two columns of a table of rows: their integers and their public UUIDs.
     pub struct UuidColumn;
     on: ['c] &'c Connection, run: run, error: MappingError<Error>, async: [async] [.await]
 }
@@ -39,7 +40,7 @@ impl AsyncSession for On<'_> {
         })
     }
 
-    /// A call into SQLite does not wait for anything, so none is dropped halfway.
+    /// Does nothing, because a call into SQLite does not wait, so it cannot be dropped halfway.
     fn discard(&mut self) {}
 }
 

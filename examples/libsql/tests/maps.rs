@@ -1,4 +1,4 @@
-//! Maps, columns and sequences in a file of libSQL's.
+//! Maps, columns and sequences in a file of libSQL.
 
 use libsql::{Builder, Connection};
 use libsql_adapter::{Sequence, UuidColumn, UuidMap};
@@ -18,7 +18,7 @@ struct Item;
 
 const TASKS: usize = 8;
 
-/// A database in a file, with the tables of these statements, and connections to it.
+/// Returns a database in a file with the tables of these statements, and connections to it.
 async fn database(sql: &str) -> Result<(TempDir, Vec<Connection>)> {
     let folder = tempfile::tempdir()?;
     let database = Builder::new_local(folder.path().join("shop.db")).build().await?;

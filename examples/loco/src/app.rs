@@ -36,7 +36,7 @@ impl Hooks for App {
         AppRoutes::empty().add_route(controllers::routes())
     }
 
-    /// The layer is around all routes.
+    /// Puts the layer around all routes.
     async fn after_routes(router: Router, _: &AppContext) -> Result<Router> {
         let keyring = Keyring::from_env().map_err(loco_rs::Error::msg)?;
         Ok(router.layer(lend_keyring(keyring)))

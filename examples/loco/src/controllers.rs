@@ -1,5 +1,5 @@
 use axum::response::Result;
-// By name: the prelude has axum's.
+// The extractors are imported by name because the prelude has axum's.
 use loco_rs::prelude::*;
 use opaque_id_axum::lent::{Json, PageQuery, Path, Query};
 use opaque_id_axum::{Links, NotFound, Opened, Refusal, RequestKeyring, Viewed};
@@ -138,7 +138,7 @@ async fn list_comments(
     Ok(Viewed::of(rows.all(&app.db).await.map_err(loco_rs::Error::from)?))
 }
 
-/// The user's id could be opened, but has no row.
+/// Refuses a user's id that opened but has no row.
 fn no_user(error: DbErr) -> Response {
     match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {

@@ -1,4 +1,4 @@
-//! Users, notes and comments in loco, whose state has no place for a keyring.
+//! Users, notes and comments in loco. Its state has no place for a keyring.
 
 pub mod app;
 pub mod controllers;

@@ -1,4 +1,4 @@
-//! An API that showed integers moves to external ids: docs/MOVING.md, a step per start.
+//! An API that showed integers moves to external ids in the steps of docs/MOVING.md, one step per start.
 
 use std::error::Error;
 use std::ops::Range;
@@ -20,10 +20,11 @@ const TABLES: &str = "
     INSERT INTO orders (item) SELECT value FROM json_each('[\"tea\", \"milk\", \"rice\"]')
         WHERE NOT EXISTS (SELECT 1 FROM orders)";
 
-/// `SELECT max(id) FROM orders`, when no instance of step 1 ran any more.
+/// The result of `SELECT max(id) FROM orders` after the last instance of step 1 ended.
 const LAST_OLD: i64 = 3;
 
-/// While old ids are accepted, in seconds since 1970: from the rollout of step 2 on, until a date that clients know. This one is far away.
+/// The period in which old ids are accepted, in seconds since 1970: from the rollout of step 2 until a date
+/// that clients know. This date is far away.
 const PERIOD: Range<u64> = 1_790_000_000..4_102_444_800;
 
 #[derive(OpaqueId, sqlx::FromRow)]
@@ -33,14 +34,14 @@ struct Order {
     item: String,
 }
 
-/// What the API has shown until now.
+/// The view until step 1.
 #[derive(Serialize)]
 struct OldOrderView {
     id: i64,
     item: String,
 }
 
-/// What it shows from step 2 on.
+/// The view from step 2 on.
 #[derive(Serialize, View)]
 #[view(from = Order)]
 struct OrderView {
@@ -71,7 +72,7 @@ impl App {
     }
 }
 
-/// Accepts new ids, and old ones as far as the layer does.
+/// Accepts new ids, and old ones if the layer does.
 async fn show_order(
     State(app): State<App>,
     Path(Opened(id)): Path<Opened<Order>>,
@@ -103,7 +104,7 @@ async fn add_order(State(app): State<App>, Json(new): Json<NewOrder>) -> Result<
     Ok(Json(app.show(order)))
 }
 
-/// The old ids that are accepted: in steps 1 and 2 all, in step 3 those that were ever shown.
+/// Returns the accepted old ids: all in steps 1 and 2, and in step 3 only ids that were ever shown.
 fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, KeyringError> {
     let shown = match step {
         ..3 => IdRange::all(),
@@ -111,7 +112,8 @@ fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, KeyringError> {
     };
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let orders = OldIds::<Order>::builder(shown, at(PERIOD.start)..at(PERIOD.end)).integers();
-    // Without it, the bound is a round number, as it shows how many orders there were; three are too few to hide.
+    // By default the bound is a round number, because it reveals how many orders there were. Three are too
+    // few to hide.
     let orders = orders.exact_bound();
     Ok(OldIdsLayer::new().of(orders.build(keyring)?))
 }

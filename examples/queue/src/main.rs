@@ -1,4 +1,5 @@
-//! Ids in the messages of a queue: sealed where a message is written, opened by the worker, which trusts no message.
+//! Ids in the messages of a queue. They are sealed in a new message, and the worker opens them because it
+//! does not trust messages.
 
 use std::error::Error;
 
@@ -6,7 +7,7 @@ use opaque_id_sqlx::{External, Internal, Keyring, OpaqueId};
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
-/// The queue is a table here. A broker's messages are the same.
+/// The tables. The queue is one of them, and a broker's messages would be the same.
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS orders (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,7 +45,7 @@ impl Shop {
         Ok(order)
     }
 
-    /// Handles the oldest message. One that is no order's goes to the dead letters, so that it stops no other.
+    /// Handles the oldest message. An invalid message goes to the dead letters, so that it blocks no other.
     async fn work(&self) -> Result<Option<String>, Box<dyn Error>> {
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         let oldest =
@@ -82,12 +83,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<_> = std::env::args().skip(1).collect();
     match &words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
         ["place", item] => println!("{}", shop.place(item).await?),
-        // Another service, or an attacker.
+        // The sender may be another service or an attacker.
         ["send", body] => {
             let insert = sqlx::query("INSERT INTO messages (body) VALUES (?)");
             insert.bind(*body).execute(&shop.pool).await?;
         }
-        // A worker that serves would wait for the next message here.
+        // A worker of a service would wait for the next message here.
         ["work"] => {
             while let Some(done) = shop.work().await? {
                 println!("{done}");

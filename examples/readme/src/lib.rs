@@ -1,7 +1,7 @@
-//! Runs the commands of an example's README, in its `console` blocks, and compares what they print.
+//! Runs the commands in the `console` blocks of an example's README, and compares their output.
 //!
-//! In what a command should print, `…` is any text. An id is one of the same prefix, and later the one that was printed
-//! in its place: each run has other secrets.
+//! In the expected output, `…` is any text. An id stands for any id with the same prefix, and afterwards for
+//! the printed one, because each run has other secrets.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,20 +15,20 @@ use regex::{Captures, Regex};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-/// Where the READMEs' servers listen. A run has a port of its own.
+/// The address of the READMEs' servers. A run has its own port.
 const ADDRESS: &str = "localhost:3000";
 
-/// Bash's functions for the programs that the commands start.
+/// Bash functions for the programs that the commands start.
 const PROGRAMS: &str = r#"
 cargo() { shift 3; [ "$1" != -- ] || shift; exec "$EXAMPLE" "$@"; }
 opaque-id() { "${EXAMPLE%/*}/opaque-id" "$@"; }
 "#;
 
-/// Runs the README's commands with the example's program, in an empty folder.
+/// Runs the README's commands with the example's program in an empty folder.
 ///
 /// # Errors
 ///
-/// Fails if a command prints anything else than the README.
+/// Fails if the output of a command differs from the README.
 pub fn run(program: &str, readme: &str) -> Result {
     let cli = Path::new(program).with_file_name("opaque-id");
     if readme.contains("opaque-id ") && !cli.exists() {
@@ -68,9 +68,9 @@ struct Shell<'a> {
     program: &'a str,
     folder: &'a Path,
     address: String,
-    /// What the commands exported.
+    /// The variables that the commands exported.
     variables: HashMap<String, String>,
-    /// The ids that were printed, by those of the README.
+    /// The printed ids, by the README's ids.
     ids: HashMap<String, String>,
     servers: Vec<Child>,
 }
@@ -138,7 +138,7 @@ impl Shell<'_> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Waits until the server that was just started listens.
+    /// Waits until the new server listens.
     fn wait(&mut self) -> Result {
         let start = Instant::now();
         while TcpStream::connect(&self.address).is_err() {

@@ -1,4 +1,5 @@
-//! Secrets in a file that changes at run time: the keyring follows it, and requests that have begun keep theirs.
+//! Secrets in a file that changes at run time. The keyring follows the file, and running requests keep their
+//! keyring.
 
 use std::error::Error;
 use std::time::Duration;
@@ -34,7 +35,7 @@ struct App {
     keyring: SharedKeyring,
 }
 
-/// For the extractors: the keyring as it is when the request begins.
+/// Returns the current keyring at the start of a request, for the extractors.
 impl FromRef<App> for Keyring {
     fn from_ref(app: &App) -> Self {
         app.keyring.current()
@@ -61,7 +62,7 @@ async fn add_user(State(app): State<App>, Json(new): Json<NewUser>) -> Result<Js
     Ok(Json(app.keyring.current().view(user)))
 }
 
-/// `GET /secrets`: what an operator waits for on every instance. Key ids are no secret.
+/// Handles `GET /secrets`. An operator checks it on every instance. Key ids are not secret.
 async fn secrets(State(app): State<App>) -> String {
     let keyring = app.keyring.current();
     let opens: Vec<_> = keyring.key_ids().map(|key_id| key_id.to_string()).collect();
@@ -81,7 +82,7 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
 
     let read = || Keyring::from_file("keys");
     let keyring = SharedKeyring::new(read()?);
-    // Until it is dropped, when the server ends.
+    // The watch ends when the server ends and drops it.
     let _watch = keyring.watch(Duration::from_millis(200), read, |replaced| match replaced {
         Ok(keyring) => eprintln!("secrets replaced: {} seals", keyring.sealing_key_id()),
         Err(error) => eprintln!("secrets not replaced: {error}"), // the former ones go on

@@ -2,10 +2,12 @@
 
 use sqlx::Database;
 
-/// The buffer to which an `Encode` of sqlx writes. The adapters for all versions of sqlx have it, so code with it suits them all.
+/// The buffer of sqlx's `Encode`. The adapters for all versions of sqlx export it, so code with it compiles
+/// with each of them.
 pub type ArgumentBuffer<'q, DB> = <DB as Database>::ArgumentBuffer<'q>;
 
-/// A statement of ours: a table's name is an identifier, and values are bound, or literals of digits.
+/// Returns a statement of this crate. A table's name is an identifier, and values are bound or are literals
+/// of digits.
 #[cfg(all(
     feature = "mapping",
     any(feature = "postgres", feature = "mysql", feature = "sqlite")

@@ -113,7 +113,7 @@ fn the_domain_the_audience_and_the_file_are_logged() {
     }
 }
 
-/// Whatever their digits are.
+/// Their digits do not matter.
 #[test]
 fn long_ids_are_logged_whole() {
     let log = Log::new();
@@ -124,7 +124,7 @@ fn long_ids_are_logged_whole() {
     assert_eq!(logged.iter().map(|line| text(line, "id")).collect::<Vec<_>>(), grants);
 }
 
-/// What `--require-verified` refuses was not answered.
+/// An id that `--require-verified` refuses was not answered.
 #[test]
 fn an_id_that_must_be_verified_is_logged_as_refused() {
     let log = Log::new();
@@ -148,7 +148,7 @@ fn no_id_forges_a_line_or_shows_a_secret() {
     assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)), "{text}");
     assert!(!text.contains(&SECRET[..20]), "{text}");
     let lines = log.lines();
-    // What is too long to be an id is not opened.
+    // A text that is too long for an id is not opened.
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[0]["id"], json!(forged));
     assert!(
@@ -159,7 +159,7 @@ fn no_id_forges_a_line_or_shows_a_secret() {
     refuses(&output, 1, "argument 4: ");
 }
 
-/// A disk that is full may have taken a part of one.
+/// A full disk may have cut off a line.
 #[test]
 fn half_a_line_stays_by_itself() {
     let log = Log::new();
@@ -194,7 +194,7 @@ fn without_the_log_nothing_is_opened() {
     }
 }
 
-/// A pipe whose reader is gone is an error here, where for an answer it is success.
+/// A pipe without a reader is an error here, although it is success for an answer.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_is_no_log() {

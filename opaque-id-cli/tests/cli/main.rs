@@ -1,4 +1,4 @@
-//! Runs the binary as a person or a script would.
+//! Runs the binary like a person or a script.
 
 mod audit;
 mod names;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
 const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
 
-/// A command line, whose words are separated by spaces.
+/// Returns a command line. Spaces separate its words.
 fn opaque_id(entries: &str, line: &str) -> Command {
     of_words(entries, &line.split(' ').collect::<Vec<_>>())
 }
@@ -44,7 +44,6 @@ fn run(entries: &str, line: &str) -> Output {
     output(&mut opaque_id(entries, line))
 }
 
-/// Runs a command line with lines of standard input.
 fn run_with(input: &str, entries: &str, line: &str) -> Output {
     with_input(&mut opaque_id(entries, line), input).expect("the binary runs")
 }
@@ -57,7 +56,7 @@ fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// The output of a successful call, without the line end.
+/// Returns the output of a successful call without the line end.
 fn good(output: &Output) -> &str {
     assert!(output.status.success(), "{}", stderr(output));
     stdout(output).trim_end()
@@ -67,7 +66,7 @@ fn ok(entries: &str, line: &str) -> String {
     good(&run(entries, line)).to_owned()
 }
 
-/// Checks that a call failed with this status, and says this on standard error.
+/// Checks that a call failed with this status and this text on standard error.
 fn refuses(output: &Output, status: i32, says: &str) {
     let error = stderr(output);
     assert_eq!(output.status.code(), Some(status), "{error}");
@@ -86,14 +85,13 @@ fn vectors(file: &str) -> Vec<Value> {
     serde_json::from_str(file).expect("valid vectors")
 }
 
-/// The first vector of each kind of key. The core's tests check them all.
+/// Returns the first vector of each kind of key. The core's tests check them all.
 fn one_of_each_kind(file: &str) -> Vec<Value> {
     let (mut vectors, mut kinds) = (vectors(file), HashSet::new());
     vectors.retain(|vector| kinds.insert(vector["kind"].to_string()));
     vectors
 }
 
-/// The entry and the options of a vector.
 fn given(vector: &Value) -> (String, String) {
     let field = |name| text(vector, name);
     let (prefix, domain, kind) = (field("prefix"), field("domain"), field("kind"));
@@ -107,7 +105,7 @@ fn entry() -> String {
     format!("0:{SECRET}")
 }
 
-/// An entry with another secret.
+/// Returns an entry with another secret.
 fn other_entry(key_id: u8) -> String {
     format!("{key_id}:{}", SECRET.replace("c0ffee", "decade"))
 }
@@ -124,7 +122,7 @@ fn ids_of_each_kind_and_form_are_those_of_the_vectors() {
             assert_eq!(seal(text(&vector, "key")), id);
             let line = format!("open --json {of} --form {form} -- {id}");
             let opened = parse(&ok(&entries, &line));
-            // A ULID is printed as a ULID, which seals to the same id.
+            // A ULID is printed as a ULID, and seals to the same id.
             let key = text(&opened, "key");
             let is_ulid = vector["kind"] == "ulid";
             assert!(key == text(&vector, "key") || is_ulid, "{opened}");
@@ -153,7 +151,7 @@ fn ids_of_an_audience_are_those_of_the_vectors() {
     }
 }
 
-/// What `Debug` shows after `reveal_in_logs`, of a resource of any form.
+/// The id is the output of `Debug` after `reveal_in_logs`, for a resource of any form.
 #[test]
 fn an_id_of_a_log_says_itself_that_it_is_one() {
     let entries = ok("", "keygen --key-id 0");
@@ -193,7 +191,7 @@ fn an_id_of_a_log_says_itself_that_it_is_one() {
 
 #[test]
 fn conformance_says_what_differs() {
-    // It answers with the request.
+    // `cat` answers with the request.
     let different = run("", "conformance --random 10 -- cat");
     assert_eq!(different.status.code(), Some(1));
     let printed = stdout(&different);
@@ -316,7 +314,7 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
             .collect();
         let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
         for args in [args, &upper] {
-            // With a valid secret in the environment as well.
+            // The environment has a valid secret as well.
             let output = output(&mut of_words(&other_entry(1), args));
             let printed = format!("{}{}", stdout(&output), stderr(&output)).to_lowercase();
             let digits = printed.split(|c: char| !c.is_ascii_hexdigit());
@@ -327,7 +325,7 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
     }
 }
 
-/// As it may come from a terminal or a document.
+/// The value may come from a terminal or a document.
 #[test]
 fn a_value_like_a_secret_is_not_repeated() {
     let groups: Vec<&str> = (0..32).map(|i| &SECRET[2 * i..][..2]).collect();
@@ -441,7 +439,7 @@ fn open_prints_key_kind_key_id_and_time() {
         parse(&ok(&entry(), &format!("open --json {of} {id}"))),
         json!({"id": id, "key": KEY, "key_id": 0, "time": "2024-10-25T04:30:15.838Z", "verified": false}),
     );
-    // From a log of this library, and from a URL.
+    // The texts come from a log of this library, and from a URL.
     for copied in [format!("Some(External({id}))"), format!("/users/{id}?page=2")] {
         assert_eq!(
             parse(&ok(&entry(), &format!("open --json {of} {copied}")))["id"],
@@ -491,7 +489,7 @@ fn an_answer_says_whether_a_tag_verifies_it() {
             }
         }
     }
-    // Once per secret.
+    // The id is printed once per secret.
     let of = "--prefix user --key uuid7";
     let ids = ok(right, &format!("seal {of} {KEY} {KEY}"));
     let output = run(right, &format!("open {of} {}", ids.replace('\n', " ")));
@@ -506,7 +504,7 @@ fn a_time_far_from_now_is_pointed_out() {
         (946_684_800_000, false),
         (ahead(1), false),
         (ahead(48), true),
-        // After the year 9999.
+        // This is after the year 9999.
         ((1 << 48) - 1, true),
     ] {
         let hex = format!("{millis:012x}");
@@ -590,7 +588,7 @@ fn a_stream_runs_in_constant_memory() {
         .expect("the binary runs");
     let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
     let mut input = child.stdin.take().expect("piped");
-    // Results arrive, and memory stays small, while the input is still open.
+    // Results are printed while the input is still open, so memory stays small.
     let writer = std::thread::spawn(move || {
         for number in 0..300_000 {
             writeln!(input, "{number}").expect("writes");
@@ -614,7 +612,7 @@ fn a_stream_runs_in_constant_memory() {
     assert!(child.wait().expect("ends").success());
 }
 
-/// A database file with these tables.
+/// Returns a database file with these tables.
 fn sqlite(schema: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("sqlite://{}", folder.path().join("shop.db").display());
@@ -652,7 +650,7 @@ fn check_schema_prints_sql() {
     assert_eq!(report["findings"][0]["unconvertible"], 0);
 }
 
-/// Writes a name with colors and line ends to a pipe.
+/// A pipe gets a name with colors and line ends.
 #[test]
 fn check_schema_keeps_or_escapes_names() {
     let (_folder, url) = sqlite(
@@ -716,7 +714,7 @@ fn check_schema_reports_why_it_cannot_read() {
     assert_eq!(error.matches(cause).count(), 1, "{error}");
 }
 
-/// One file per dialect: each command after `-- $ opaque-id`, then what it prints.
+/// There is one file per dialect, with each command after `-- $ opaque-id` and then its output.
 #[test]
 fn sql_of_the_tables() {
     for (dialect, snapshot) in [

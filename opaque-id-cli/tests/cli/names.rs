@@ -1,10 +1,10 @@
-//! Every name of an argument that becomes a part of SQL. The commands refuse most names that would need quotes. They quote the names of
-//! `packs import --from` (`packs_of_an_old_table_with_hostile_keys`), of a schema (`hostile_names_stay_names`) and of a column. They bind
-//! values, or write them as hexadecimal digits.
+//! All names in arguments that become a part of SQL. The commands refuse most names that would need quotes.
+//! They quote the names of `packs import --from` (`packs_of_an_old_table_with_hostile_keys`), of a schema
+//! (`hostile_names_stay_names`) and of a column. They bind values, or write them as hexadecimal digits.
 
 use super::*;
 
-/// Commands, with a hole for the name.
+/// The commands with a hole for the name.
 const COMMANDS: [&str; 9] = [
     "sql mapping --dialect sqlite --table {}",
     "sql packs --dialect sqlite --table {}",

@@ -29,17 +29,17 @@ fn tune_recommends_settings_and_writes_measurements_and_a_plot() {
     assert!(printed.contains("\nPacks of up to "), "{printed}");
     let untrained = "needed to train dictionaries of 16 KiB, ";
     assert!(printed.contains(untrained), "{printed}");
-    // A bar is for terminals.
+    // A bar is printed only to terminals.
     assert_eq!(stderr(&output), "");
 
     let csv = fs::read_to_string(csv).expect("a file");
     let columns = |line: &str| line.split(',').count();
-    // Four levels, six layouts, no dictionary.
+    // There are four levels, six layouts and no dictionary.
     assert_eq!(csv.lines().count(), 1 + 4 * 6, "{csv}");
     assert!(csv.lines().all(|line| columns(line) == 11), "{csv}");
     let svg = fs::read_to_string(svg).expect("a file");
     assert!(svg.starts_with("<svg") && svg.contains("31.9 kB"), "{svg}");
-    // Nothing else is left.
+    // No other file remains.
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
 }
 
@@ -75,7 +75,7 @@ fn a_link_and_a_pipe_stay_what_they_are() {
     std::os::unix::fs::symlink("a.csv", &link).expect("a link");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());
-    // Opened for writing as well, so that neither side waits for the other.
+    // It is opened for writing as well, so that neither side waits for the other.
     let mut reader = fs::File::options().read(true).write(true).open(&pipe).expect("a pipe");
     let [link_name, pipe_name] = [&link, &pipe].map(|path| path.to_str().expect("UTF-8"));
     let options = format!(" --csv {link_name} --plot {pipe_name}");
@@ -135,7 +135,7 @@ fn options_of_a_table_are_checked_before_the_database_is_asked() {
 
 #[test]
 fn a_server_that_refuses_is_an_error_that_says_so() {
-    // Nobody listens there any more.
+    // The port has no listener any more.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);

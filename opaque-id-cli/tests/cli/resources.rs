@@ -34,7 +34,7 @@ fn folder(file: &str) -> tempfile::TempDir {
     folder
 }
 
-/// A command line in a folder, and no other file of resources.
+/// Returns a command line in a folder without another file of resources.
 fn in_folder(folder: &Path, line: &str) -> Command {
     let mut command = opaque_id(&entry(), line);
     command.current_dir(folder).env_remove("OPAQUE_ID_RESOURCES").env_remove("SUDO_UID");
@@ -69,7 +69,7 @@ fn ids_open_without_options() {
     let renewed = ok_in(below, &format!("renew {user} {item}"));
     assert_eq!(renewed, format!("{user}\n{item}"));
 
-    // By an option or a variable from elsewhere.
+    // An option or a variable names a file elsewhere.
     let file = folder.path().join("opaque-id.toml");
     let file = path_of(&file);
     let elsewhere = tempfile::tempdir().expect("a folder");
@@ -132,7 +132,7 @@ fn inspect_says_what_the_file_says() {
     let record = parse(&ok_in(folder.path(), &format!("inspect --json {item}")));
     let resource = json!({"prefix": "line_item", "key": "int", "form": "text", "domain": "item", "table": null});
     assert_eq!(record["resource"], resource);
-    // A file that cannot be read says nothing.
+    // An unreadable file is an error.
     let broken = self::folder("[resource.user]\nkey = \"i16\"");
     refuses(&run_in(broken.path(), &format!("inspect {item}")), 2, "unknown key `i16`");
 }
@@ -161,7 +161,7 @@ fn options_that_contradict_the_file_are_errors() {
     }
 }
 
-/// Only root can give files away; `src/resources.rs` tests the rule for other users.
+/// Only root can give files away. `src/resources.rs` tests the rule for other users.
 #[cfg(unix)]
 #[test]
 fn a_file_of_another_user_is_refused() {
@@ -182,7 +182,7 @@ fn a_file_of_another_user_is_refused() {
         assert_eq!(stdout(&refused), "");
     };
     refused();
-    // By name, and after `sudo`.
+    // The file is accepted by name, and after `sudo`.
     let by_name = format!("{seal} --resources {}", path_of(&file));
     assert_eq!(ok_in(below, &by_name), sealed);
     refuses(&run_in(below, "inspect 7"), 2, "found user 12345");
@@ -194,7 +194,7 @@ fn a_file_of_another_user_is_refused() {
     let audited = output(in_folder(below, &open).env("SUDO_UID", "12345"));
     refuses(&audited, 2, "found user 12345");
     assert_eq!((stdout(&audited), &*fs::read_to_string(&log).expect("a log")), ("", ""));
-    // A link of theirs to a file of ours.
+    // Another user's link leads to our file.
     let ours = folder.path().join("ours.toml");
     fs::write(&ours, FILE).expect("written");
     fs::remove_file(&file).expect("removed");
@@ -218,7 +218,7 @@ fn a_uuid_is_of_the_resource_that_accepts_it() {
     let expected = json!({"id": cart, "key": "7", "key_id": 0, "time": null, "verified": true, "resource": "cart"});
     assert_eq!(record, expected);
 
-    // Two without a tag cannot be told apart.
+    // Two resources without a tag cannot be told apart.
     let more = format!("{FILE}\n[resource.ticket]\nform = \"uuid\"\n");
     fs::write(folder.path().join("opaque-id.toml"), more).expect("written");
     assert!(ok(&format!("open {cart}")).ends_with("of cart"));
@@ -287,7 +287,7 @@ fn an_id_of_another_form_names_the_option() {
     refused(id("uuid").trim(), "it has the uuid form: try --form uuid");
 }
 
-/// A package, with a file per pair of path and text.
+/// Returns a package with a file for each pair of path and text.
 fn source(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (file, text) in [("Cargo.toml", "[package]\nname = \"my-app\"\n")].iter().chain(files) {
@@ -348,11 +348,11 @@ form = "text"
 table = "users""#;
     let printed = ok_in(folder.path(), "resources");
     assert_eq!(printed, expected);
-    // A file is read once.
+    // Each file is read once.
     let named = ok_in(folder.path(), "resources src/lib.rs src/order ./src/order/mod.rs");
     assert_eq!(named, expected);
 
-    // The file works.
+    // The printed file works.
     fs::write(folder.path().join("opaque-id.toml"), printed).expect("written");
     let user = ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
     assert!(ok_in(folder.path(), &format!("open {user}")).starts_with(KEY));
@@ -381,7 +381,7 @@ fn tagged_ids_that_look_like_cursors_are_refused() {
     assert_eq!(printed.matches("[resource.").count(), 4);
     assert!(!printed.contains("user_cursor"), "{printed}");
 
-    // A file that somebody wrote.
+    // This file is written by hand.
     let file = folder.path().join("opaque-id.toml");
     fs::write(&file, printed).expect("written");
     ok_in(folder.path(), &format!("seal --prefix user {KEY}"));

@@ -17,7 +17,7 @@ fn plan(entries: &str) -> String {
     plan
 }
 
-/// The numbers of the steps, in order.
+/// Returns the numbers of the steps in order.
 fn steps(plan: &str) -> Vec<&str> {
     let lines = plan.lines();
     let numbers = lines.filter_map(|line| Some(line.split_once(". ")?.0));
@@ -29,7 +29,7 @@ fn a_plan_has_three_steps() {
     let plan = plan(&format!("3:{SECRET}"));
     assert!(plan.starts_with("key id 3  seals  check value "), "{plan}");
     assert_eq!(steps(&plan), ["1", "2", "3"], "{plan}");
-    // Key ids go round.
+    // Key ids are reused in a cycle.
     assert!(plan.contains("`opaque-id keygen --key-id 0`"), "{plan}");
     for line in ["at the end of OPAQUE_ID_KEYS: 3:…,0:…", "to 0:…,3:…", "of key id 3 grows"]
     {
@@ -49,7 +49,7 @@ fn a_plan_goes_on_where_a_rotation_is() {
     assert_eq!(steps(&plan_of_three), ["3", "3"], "{plan_of_three}");
 }
 
-/// What the steps promise: at each moment, both of the instances that run open what the other seals.
+/// At each moment, both running instances open each other's ids.
 #[test]
 fn instances_of_neighbouring_steps_open_each_others_ids() {
     let (old, new) = (entry(), keygen(1));

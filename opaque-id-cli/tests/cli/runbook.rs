@@ -14,7 +14,7 @@ const DOCUMENT: &str = include_str!("../../../docs/OPERATIONS.md");
 #[opaque_id(prefix = "user")]
 struct User;
 
-/// The commands below a heading, each with the output that the document shows.
+/// Returns the commands below a heading, each with the output in the document.
 fn commands(heading: &str) -> Vec<(&'static str, Vec<&'static str>)> {
     let (_, section) = DOCUMENT
         .split_once(&format!("\n{heading}\n"))
@@ -44,7 +44,7 @@ fn shell(command: &str, folder: &Path) -> Output {
         .expect("bash runs")
 }
 
-/// Runs the commands below a heading, and compares what they print with what the document shows.
+/// Runs the commands below a heading, and compares their output with the document.
 fn follow(heading: &str, folder: &Path) {
     let commands = commands(heading);
     assert!(!commands.is_empty(), "{heading}");
@@ -64,7 +64,7 @@ fn follow(heading: &str, folder: &Path) {
     }
 }
 
-/// An application that reads the secrets again and again.
+/// An application that reads the secrets repeatedly.
 struct App {
     keyring: SharedKeyring,
     reports: mpsc::Receiver<u8>,
@@ -85,7 +85,7 @@ impl App {
         Self { keyring, reports, _watch: watch }
     }
 
-    /// Waits until the application has the secrets of a step, and returns the key id that seals.
+    /// Waits until the application has the secrets of a step. Returns the key id that seals.
     fn next(&self) -> u8 {
         self.reports.recv_timeout(Duration::from_secs(60)).expect("the secrets are replaced")
     }
@@ -114,7 +114,7 @@ fn the_runbook_works_command_by_command() {
     assert!(unwrapped.open(old).is_ok());
 
     follow("### 1 Append the new secret", folder);
-    // One instance is slower than the other, in every step.
+    // One instance is slower than the other in every step.
     assert_eq!(app.next(), 0);
     assert!(app.opens(old) && other.opens(old));
     assert_eq!(other.next(), 0);
@@ -146,7 +146,7 @@ fn the_runbook_works_command_by_command() {
     follow("### Log who opened which id", folder);
 }
 
-/// Every block of commands in the document is run.
+/// The tests run every block of commands in the document.
 #[test]
 fn no_command_is_left_out() {
     let headings = [
@@ -166,7 +166,7 @@ fn no_command_is_left_out() {
     assert_eq!(run, all.count());
 }
 
-/// As on a full disk: a step whose first part fails must not replace the secrets.
+/// A step whose first part fails, as on a full disk, must not replace the secrets.
 #[cfg(unix)]
 #[test]
 fn a_step_that_fails_half_way_changes_nothing() {

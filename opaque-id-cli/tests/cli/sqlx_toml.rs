@@ -11,7 +11,7 @@ const OVERRIDES: &str = "users.id=crate::shop::User users.team_id=crate::shop::T
 fn sqlx_toml_writes_what_the_conformance_suite_uses() {
     let printed = ok("", &format!("sqlx-toml {OVERRIDES}"));
     let used = include_str!("../../../tests/sqlx.toml");
-    // After what is written by hand.
+    // The overrides follow the handwritten part.
     let start = used.find("[macros.table-overrides").expect("the overrides");
     assert_eq!(printed, used[start..].trim_end());
 }
@@ -42,7 +42,7 @@ fn sqlx_toml_suggests_what_to_write() {
     }
 }
 
-/// A keyword of PostgreSQL, which sqlx there gets in quotes, and on other databases without.
+/// The name is a keyword of PostgreSQL. sqlx quotes it there, and not on other databases.
 #[test]
 fn sqlx_toml_quotes_as_postgresql_does() {
     let overrides = "[macros.table-overrides.'\"user\"']
@@ -108,7 +108,7 @@ note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the 
 ";
     assert_eq!(stderr(&written), notes);
 
-    // Arguments win: the more exact one.
+    // Arguments take precedence, and the more exact one wins.
     let types = "people=my_app::Person users=my_app::User users.id=my_app::Me";
     let written = sqlx_toml(&format!("sqlx-toml {types}"));
     let printed = stdout(&written);

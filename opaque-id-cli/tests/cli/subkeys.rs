@@ -1,4 +1,4 @@
-//! `opaque-id export-subkeys`, and what accepts its files.
+//! `opaque-id export-subkeys`, and the commands that accept its files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::{
     run, set_mode, stdout, text,
 };
 
-/// A folder for files of subkeys, which no file of resources is in or above.
+/// A folder for files of subkeys. No file of resources is in it or above it.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Folder {
         file.to_owned()
     }
 
-    /// A command line with a file of subkeys, and no secret.
+    /// Runs a command line with a file of subkeys and no secret.
     fn run(&self, lines: &str, line: &str) -> std::process::Output {
         let file = self.file(lines);
         let mut command = opaque_id("", line);
@@ -51,10 +51,10 @@ fn subkeys_open_ids_of_each_kind_and_form() {
             let subkeys = export(&entries, &of);
             assert!(!subkeys.contains(text(&vector, "master")), "{subkeys}");
             let open = format!("open {of} -- {id}");
-            // The options say nothing that the file does not say.
+            // The options repeat the file's data.
             let alone = good(&folder.run(&subkeys, &format!("open {id}"))).to_owned();
             let by_secret = ok(&entries, &open);
-            // A uuid has no prefix.
+            // A UUID has no prefix.
             assert_eq!(alone.replace(&format!("  of {}", text(&vector, "prefix")), ""), by_secret);
         }
     }
@@ -79,7 +79,7 @@ fn subkeys_are_joined_as_the_specification_says() {
     let of = "--prefix order --domain legacy_user --key uuid7";
     let exported = export(&format!("1:{}", row("master secret")), of);
     let line = parse(exported.lines().last().expect("a line"));
-    // Its last 16 bytes are `short`.
+    // The last 16 bytes are `short`.
     assert_eq!(text(&line, "subkeys").strip_prefix(&*expected).map(str::len), Some(32));
 }
 
@@ -101,7 +101,7 @@ fn subkeys_are_of_every_secret_and_of_an_audience() {
         refuses(&other, 2, "expected subkeys of the audience \"partner-b\", found ");
         refuses(&other, 2, "of `user` for the audience \"partner-a\"\n");
     }
-    // A key id that had no secret then.
+    // This key id had no secret at that time.
     let id = ok(&other_entry(1), &format!("seal {of} 42"));
     refuses(&folder.run(&subkeys, &format!("open {id}")), 1, "no secret with key id 1");
 }
@@ -116,7 +116,7 @@ fn an_unverified_answer_has_the_check_value_of_the_secret() {
     refuses(&opened, 0, &format!("the check value {check_value} of key id 0"));
 }
 
-/// It goes before a file of resources, also one that a variable names.
+/// It takes precedence over a file of resources, even over one that a variable names.
 #[test]
 fn inspect_reads_what_the_file_says() {
     let folder = Folder::new();
@@ -156,7 +156,7 @@ fn subkeys_are_refused_where_they_do_not_belong() {
     let contradicts = folder.run(&subkeys, &format!("open --prefix user --form short {user}"));
     refuses(&contradicts, 2, "expected the form of `user` in ");
 
-    // In the variable, and so in an application.
+    // The subkeys are in the variable, as in an application.
     let variable = run(&subkeys, &format!("open --prefix user --key int {user}"));
     refuses(
         &variable,
@@ -196,7 +196,7 @@ fn a_wrong_line_is_named_and_not_repeated() {
         record.to_string()
     };
     let as_form = |form| export(&entry(), &format!("--prefix user --key int --form {form}"));
-    // As an editor may save it.
+    // An editor may save the file like this.
     let with_mark = format!("\u{feff}{subkeys}");
     refuses(&folder.run(&with_mark, "open user_ea6zng67c1c8597fhz51f3j11x"), 1, "key id 1");
     for (lines, error) in [

@@ -1,9 +1,9 @@
-//! What the program does to databases, on real servers: the functions that `opaque-id sql functions` prints, `opaque-id packs`, and
-//! what `opaque-id sqlx-toml` reads.
+//! The program's effects on databases, on real servers: the functions of `opaque-id sql functions`,
+//! `opaque-id packs`, and the input of `opaque-id sqlx-toml`.
 //!
 //! `cargo test -p opaque-id-cli --test databases`; a word after `--` chooses cases by name.
 
-/// Cases, each by the name of its function.
+/// Writes cases by the names of their functions.
 macro_rules! cases {
     ($($case:ident),* $(,)?) => {
         &[$((stringify!($case), $case)),*]
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let trials = Kind::ALL.into_iter().flat_map(|kind| {
         let (all, owners) = ([cases::ALL, attacks::ALL].concat(), owners::ALL);
         let functions = match kind {
-            // It does not encrypt.
+            // SQLite does not encrypt.
             Kind::Sqlite => Vec::new(),
             Kind::Postgres => [&all, owners, sqlx_toml::ALL].concat(),
             Kind::Mysql | Kind::Mariadb => all,

@@ -1,4 +1,4 @@
-//! `opaque-id sqlx-toml` on PostgreSQL, whose parameters sqlx checks.
+//! `opaque-id sqlx-toml` on PostgreSQL, because sqlx checks parameters there.
 
 use std::fs;
 use std::process::Command;
@@ -57,7 +57,7 @@ note: UUIDs that are no ids, written as such: article_comment.tags, traces.trace
 "#;
     expect("the notes", &*notes, expected)?;
 
-    // What was changed by hand stays.
+    // Changes by hand are kept.
     let by_hand = written.replace("\"sqlx::types::Uuid\"", "\"crate::Trace\"");
     fs::write(&file, &by_hand)?;
     expect("the file by hand", write(DERIVES)?.0, by_hand)?;
@@ -71,7 +71,7 @@ note: UUIDs that are no ids, written as such: article_comment.tags, traces.trace
         (true, false),
     )?;
 
-    // Without an id that is a UUID, no UUID is one.
+    // Without an id that is a UUID, no UUID is an id.
     fs::remove_file(&file)?;
     let (written, _) = write(&DERIVES.replace("\"user\"", "\"admin\"").replace("User", "Admin"))?;
     expect(

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
 
-/// The tools, and what of PyPI they are.
+/// The tools, and their packages of PyPI.
 const TOOLS: [&str; 19] = [
     "alembic==1.20.1",
     "cryptography==50.0.2",
@@ -51,7 +51,7 @@ fn tools() -> Result<PathBuf> {
     of_pypi(&folder("port-tools"), &TOOLS)
 }
 
-/// An empty folder.
+/// Returns an empty folder.
 fn emptied(name: &str) -> Result<PathBuf> {
     let folder = folder(name);
     if folder.exists() {
@@ -61,7 +61,7 @@ fn emptied(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Fewer random cases than by default, which would take a minute for each.
+/// Runs the kit with fewer random cases than the default, because that would take a minute for each.
 fn passes_the_kit(command: &[&str], folder: &Path) -> Result {
     let kit = ["conformance", "--random", "20000", "--"];
     run(Command::new(OPAQUE_ID).args(kit).args(command).current_dir(folder)).map(drop)
@@ -72,7 +72,7 @@ fn rust() -> Result {
     passes_the_kit(&[OPAQUE_ID, "conformance", "--answer"], &folder(""))
 }
 
-/// An empty environment with the wheel, and its Python.
+/// Returns the Python of an empty environment with the wheel.
 fn with_wheel(made: &Path) -> Result<String> {
     run(Command::new(tools()?.join("pip"))
         .args(["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"])
@@ -91,7 +91,7 @@ fn install(environment: &Path, wheels: &Path) -> Result {
     run(pip.args(["install", "--quiet"]).args(wheels)).map(drop)
 }
 
-/// The folder has the package as it is published, and the tests.
+/// Checks a folder with the package as published, and the tests.
 fn with_package(made: &Path) -> Result {
     in_folder(&port("typescript"), "sh", &["pack.sh", made.to_str().ok_or("a path in UTF-8")?])?;
     fs::create_dir(made.join("node_modules"))?;
@@ -103,7 +103,7 @@ fn with_package(made: &Path) -> Result {
     Ok(())
 }
 
-/// Runs a program, which may be deno.
+/// Runs a program, possibly deno.
 fn in_folder(folder: &Path, program: &str, args: &[&str]) -> Result {
     let path = env::var_os("PATH").ok_or("no PATH")?;
     let path = env::join_paths([tools()?].into_iter().chain(env::split_paths(&path)))?;
@@ -112,7 +112,7 @@ fn in_folder(folder: &Path, program: &str, args: &[&str]) -> Result {
     run(command.env("DENO_DIR", self::folder("port-deno"))).map(drop)
 }
 
-/// With and without the Rust core, and beside the other languages.
+/// Runs with and without the Rust core, and beside the other languages.
 #[test]
 fn python() -> Result {
     let made = emptied("port-python")?;
@@ -132,7 +132,7 @@ fn python() -> Result {
     passes_the_kit(&command, &made)
 }
 
-/// The folder of Django's own tests, which its source distribution has.
+/// Returns the folder of Django's own tests in its source distribution.
 fn tests_of_django() -> Result<PathBuf> {
     let kept = folder("port-django");
     let tests = kept.join(DJANGO.to_lowercase().replace("==", "-")).join("tests");
@@ -147,7 +147,7 @@ fn tests_of_django() -> Result<PathBuf> {
     Ok(tests)
 }
 
-/// The columns of SQLAlchemy and Django on every database, SQLite among all the other tests.
+/// Tests the columns of SQLAlchemy and Django on every database. SQLite is tested with all the other tests.
 #[test]
 fn python_tests_and_types() -> Result {
     let (python, django) = (tools()?.join("python"), tests_of_django()?);
@@ -168,7 +168,7 @@ fn python_tests_and_types() -> Result {
         let django: &[&str] = &["tests/test_django.py", "tests/test_django_places.py"];
         for tests in [&["tests/test_sqlalchemy.py"], django] {
             let database = Database::create(*kind, server)?;
-            // SQLAlchemy has a dialect for MariaDB, too.
+            // SQLAlchemy also has a dialect for MariaDB.
             let (_, rest) = database.url.split_once("://").ok_or("a URL has a scheme")?;
             in_port(&[&pytest[..], tests].concat(), Some(format!("{kind}://{rest}")))
                 .map_err(|error| format!("{kind}: {error}"))?;
@@ -193,18 +193,18 @@ fn typescript() -> Result {
     passes_the_kit(&[&deno, &options[..], &["conformance.js"]].concat(), &made)
 }
 
-/// Ends it.
+/// A process that ends with the value.
 struct Service(Child);
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It runs until now.
+        // It is still running.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The example of `ports/`: a user is added by the front end in Node, and leaves by the job in Python.
+/// Runs the example of `ports/`: the front end in Node adds a user, and the job in Python removes it.
 fn three_languages(python: &str, made: &Path) -> Result {
     let service = Path::new(OPAQUE_ID).with_file_name("axum-sqlx");
     if !service.exists() {
@@ -239,7 +239,7 @@ fn three_languages(python: &str, made: &Path) -> Result {
     Ok(())
 }
 
-/// A filter is part of what is authenticated, so all write the same JSON.
+/// A filter is authenticated, so all languages write the same JSON.
 fn positions_open_in_every_language(python: &str, made: &Path) -> Result {
     let answerers: [&[&str]; 3] = [
         &[OPAQUE_ID, "conformance", "--answer"],

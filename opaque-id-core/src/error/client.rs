@@ -7,8 +7,7 @@ use crate::key_id::KeyId;
 use crate::metrics;
 
 /// An error for a text that a client sent as an id, a cursor, a token or an old id. The message is for the
-/// log. Answer a client "not found", whatever the reason: [`http_status`](Self::http_status) returns that
-/// status.
+/// log. Answer a client "not found" ([`http_status`](Self::http_status)), whatever the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdError {
@@ -82,8 +81,7 @@ pub enum IdError {
     /// Two old forms read the text as different keys, or it is also a new id of one of the keyring's secrets.
     /// No secret may have that key id until old ids have ended.
     #[error(
-        "a `{resource}` id that two old forms read differently, or that is also a new id: no secret may have its key id \
-         until old ids have ended"
+        "a `{resource}` id that two old forms read differently, or that is also a new id: a secret must not have its key id yet"
     )]
     #[non_exhaustive]
     Ambiguous {
@@ -126,9 +124,8 @@ impl IdError {
         self
     }
 
-    /// Returns the HTTP status of the answer. It is always 404, as for an id that has no row, so the status
-    /// reveals nothing to a client. An application may tell a client that a grant has
-    /// [expired](Self::Expired).
+    /// Returns the HTTP status of the answer: always 404, as for a missing row, so it reveals nothing to a
+    /// client. An application may tell a client that a grant has [expired](Self::Expired).
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::invalid::{Invalid, KeyProblem};
 
 /// An error for a value that is not a key of the resource. Adapters return it to their ORM as the decode
-/// error, and `from_key` for a value that the caller passed. Generators return it if they cannot generate a
+/// error, and `from_key` returns it for an invalid argument. Generators return it if they cannot generate a
 /// key now. It never contains the value.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -55,8 +55,8 @@ pub enum KeyError {
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// All keys for the current clock tick are used. The clock has stopped, was set back, or the keys are
-    /// requested faster than their layout allows.
+    /// All keys for the current clock tick are used. The clock has stopped or was set back, or keys are
+    /// requested too fast for their layout.
     #[error("{kind}s are exhausted until the clock advances; try again later")]
     #[non_exhaustive]
     Exhausted {

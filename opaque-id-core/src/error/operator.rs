@@ -8,7 +8,7 @@ use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
 /// An error for the operator at start: the secrets do not form a keyring, or the keyring cannot serve these
-/// resources and old ids together. It never contains a secret or any part of one.
+/// resources and old ids together. It never contains any part of a secret.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
@@ -50,12 +50,11 @@ pub enum KeyringError {
         /// its causes. Texts that look like a secret are removed.
         problem: String,
     },
-    /// Users other than its owner can read or write the file of secrets. Run `chmod 600` on it. If a
-    /// container platform mounts it with this mode, use
-    /// [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or `--shared-keys-file`.
+    /// Other users than the owner can read or write the file of secrets. Run `chmod 600` on it. If a
+    /// container platform sets this mode, use [`Keyring::from_shared_file`](crate::Keyring::from_shared_file)
+    /// or `--shared-keys-file`.
     #[error(
-        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or, if a container \
-         platform mounts it with this mode, use `Keyring::from_shared_file` (`--shared-keys-file`)"
+        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use `Keyring::from_shared_file` (`--shared-keys-file`)"
     )]
     #[non_exhaustive]
     Shared {
@@ -79,13 +78,11 @@ pub enum KeyringError {
         /// The kind of the second resource's keys.
         found: &'static str,
     },
-    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one of them another
-    /// `prefix = "…"` in its `#[opaque_id(…)]`. If clients have ids of that resource, set its present prefix
-    /// as its `domain`. If both are one resource, derive `OpaqueId` once.
+    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one another `prefix =
+    /// "…"` in its `#[opaque_id(…)]`. If clients have its ids, set its present prefix as its `domain`. If
+    /// both are one resource, derive `OpaqueId` once.
     #[error(
-        "two resources have the prefix `{prefix}`, so an id does not say which of them it is of: give one of them another `prefix = \"…\"` \
-         in its `#[opaque_id(…)]`, and its present prefix as its `domain` if clients have ids of it; if they are one resource, derive \
-         `OpaqueId` once"
+        "two resources have the prefix `{prefix}`: give one of them another `prefix = \"…\"`, or derive `OpaqueId` once"
     )]
     #[non_exhaustive]
     Prefix {
@@ -95,8 +92,7 @@ pub enum KeyringError {
     /// The tagged ids of a resource look like the cursors of another one. Give that resource another prefix
     /// or another form.
     #[error(
-        "ids of the resource `{resource}_cursor` in the tagged form look like cursors of `{resource}`: give it another `prefix = \"…\"` in \
-         its `#[opaque_id(…)]`, or another form"
+        "tagged ids of `{resource}_cursor` look like cursors of `{resource}`: give it another `prefix = \"…\"` or form"
     )]
     #[non_exhaustive]
     CursorPrefix {
@@ -137,11 +133,9 @@ pub enum KeyringError {
         problem: Invalid,
     },
     /// The secret that has sealed until now is missing. Keep it behind the new one until its ids are no
-    /// longer used, or restart the application to retire it at once. `opaque-id keys --plan-rotation` prints
-    /// the steps.
+    /// longer used, or restart to retire it at once. `opaque-id keys --plan-rotation` prints the steps.
     #[error(
-        "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one until its ids \
-         are no longer used, or restart to retire it at once (`opaque-id keys --plan-rotation` prints the steps)"
+        "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one (see `opaque-id keys --plan-rotation`)"
     )]
     #[non_exhaustive]
     SealingSecretMissing {
@@ -151,8 +145,7 @@ pub enum KeyringError {
     /// A key id has another secret than before, so ids with this key id would no longer open. Give a new
     /// secret another key id (`opaque-id keygen --key-id …`).
     #[error(
-        "key id {key_id} has another secret than before, so ids with this key id would not open: give a new secret another \
-         key id (`opaque-id keygen --key-id …`)"
+        "key id {key_id} has another secret than before: give a new secret another key id (`opaque-id keygen --key-id …`)"
     )]
     #[non_exhaustive]
     OtherSecret {
@@ -171,8 +164,7 @@ pub enum KeyringError {
     /// Old ids look like new ids of a secret of the keyring. Until old ids have ended, use secrets with other
     /// key ids (`opaque-id keygen --key-id …`), or set `form = "tagged"`.
     #[error(
-        "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}, and the keyring has a secret with it: \
-         use secrets with other key ids (`opaque-id keygen --key-id …`) until old ids have ended, or `form = \"tagged\"`"
+        "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}: use secrets with other key ids, or `form = \"tagged\"`"
     )]
     #[non_exhaustive]
     AmbiguousOldIds {

@@ -17,8 +17,8 @@ use crate::subkeys::Subkeys;
 
 /// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
 ///
-/// It accepts any UUID from any generator, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
-/// but a prefix may have digits). This is the text form with its two spare bits zero.
+/// It accepts any UUID from any generator, and prints it as a TypeID (jetify's *TypeID specification* 0.3;
+/// its prefixes have no digits). This is the text form with its two spare bits zero.
 #[derive(Clone, Copy, Debug)]
 pub enum Mapped {}
 
@@ -27,7 +27,7 @@ impl MappedForm for Mapped {}
 
 /// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
 ///
-/// It accepts any UUID of any version from any generator, in lower case with hyphens.
+/// It accepts any UUID of any version, in lower case with hyphens.
 #[derive(Clone, Copy, Debug)]
 pub enum MappedUuid {}
 
@@ -111,8 +111,8 @@ impl Form for MappedUuid {
     }
 }
 
-/// Reads a UUID in lower case with hyphens. It is assembled in registers because reading back single stored
-/// bytes as one word stalls the CPU.
+/// Reads a UUID in lower case with hyphens. It is assembled in registers, because reading back stored bytes
+/// as one word stalls the CPU.
 #[inline]
 fn hyphenated(text: &[u8; UUID_CHARS]) -> Option<Uuid> {
     fn group<const N: usize>(text: &[u8; UUID_CHARS], start: usize) -> Option<u64> {

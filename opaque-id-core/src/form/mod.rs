@@ -1,7 +1,7 @@
-//! Forms: the look of external ids, and the way in which they are sealed.
+//! Forms: the look of external ids and the way in which they are sealed.
 //!
-//! A form is a type, and `FormOf<K>` states which forms a key has, so a uuid form of a ULID does not compile.
-//! A two-round network requires halves with a uniform nonce (`hazmat::SafeIn`).
+//! `FormOf<K>` states which forms a key has, so a uuid form of a ULID does not compile. A two-round network
+//! requires halves with a uniform nonce (`hazmat::SafeIn`).
 
 mod diagnose;
 mod kind;
@@ -155,7 +155,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     #[doc(hidden)]
     const IS_AUTHENTICATED: bool = Self::TAG_BITS >= 40;
 
-    /// Returns the key id that the id names.
+    /// Returns the key id of the secret that sealed the id, as the id claims it.
     #[doc(hidden)]
     fn key_id(body: Self::Body) -> KeyId;
 

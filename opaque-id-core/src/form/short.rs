@@ -26,8 +26,7 @@ const TAG_BITS: u32 = FF1_BITS - INTEGER_BITS;
 /// integer. It requires an integer key.
 ///
 /// A made-up id of 13 characters opens with probability 2^-26. Use it for lists and for links behind a rate
-/// limit, but not for ids that must be unguessable. Sealing never fails, because the id of a larger integer
-/// is longer.
+/// limit, but not for ids that must be unguessable. Sealing never fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Short {}
 

@@ -16,8 +16,7 @@ use crate::subkeys::Subkeys;
 /// `prefix_` and 26 characters: one AES block. It is the default and accepts every key.
 ///
 /// The id of an integer carries a 64-bit tag, so a forgery opens with probability 2^-64. The id of a 16-byte
-/// key carries no tag: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such
-/// row.
+/// key carries none: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 

@@ -1,9 +1,9 @@
 //! The uuid form: a Feistel network over the 120 bits of a UUIDv8 without version, variant and key id. It has
 //! two rounds for halves with a uniform nonce, four for others, and six for integers, because their second
-//! half is always the same. `docs/FORMAT.md` specifies it.
+//! half is constant. `docs/FORMAT.md` specifies it.
 //!
-//! Text is parsed into registers by a table of pairs of digits, because reading back single stored bytes as
-//! one word stalls the CPU.
+//! Text is parsed into registers by a table of pairs of digits, because reading back stored bytes as one word
+//! stalls the CPU.
 
 use subtle::ConstantTimeEq;
 use uuid::Uuid;

@@ -10,12 +10,11 @@ use crate::random::{Random, SystemRandom};
 /// A generator of 64-bit ids in an [`Int64Layout`], without a coordinator. Each id is greater than all
 /// earlier ids of the generator in any thread. [`Int64Layout`] has an example.
 ///
-/// Ids are unique only if each running process has its own node number. The deployment assigns it to the
-/// machine or the worker. The counter starts again in each second, at a random place in the lower half of its
-/// range. So a process that is restarted within a second, or a forked child that keeps its parent's number,
-/// repeats an id only if two random starts are no further apart than the number of ids of that second. Ids
-/// run at most one second ahead of the clock. If the clock is set back further, `generate` fails until the
-/// clock catches up.
+/// Ids are unique only if the deployment assigns each running process its own node number. The counter starts
+/// in each second at a random place in the lower half of its range. So a process that is restarted within a
+/// second, or a forked child with its parent's number, repeats an id only if two random starts are no further
+/// apart than the number of ids of that second. Ids run at most one second ahead of the clock. If the clock
+/// is set back further, `generate` fails until the clock catches up.
 #[derive(Debug)]
 pub struct Int64Generator<C = SystemClock, R = SystemRandom> {
     layout: Int64Layout,

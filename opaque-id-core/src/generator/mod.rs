@@ -1,8 +1,8 @@
 //! Generators of keys in the application. Each kind follows its specification.
 //!
-//! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also contains the
-//! generators behind it, and generators with settings. Each generator can be a `static` that threads share,
-//! and accepts the caller's [`Clock`] and [`Random`] for tests and simulations.
+//! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also has the
+//! generators behind it, and generators with settings. Each can be a `static` that threads share, and accepts
+//! the caller's [`Clock`] and [`Random`] for tests and simulations.
 //!
 //! | generator | keys | order in a process | at most ahead of the clock |
 //! |---|---|---|---|

@@ -15,9 +15,9 @@ use crate::subkeys::Label;
 /// and random except for a prefix that stays the same during a window of time.
 ///
 /// New rows then go to one narrow part of an index that stays in memory. The prefix is AES-128 of the
-/// window's number. Without the secret it reveals neither time nor order, only whether two keys were
-/// generated in the same window (for one pair in 2^`prefix_bits`, in different windows). All processes that
-/// write to a table should have the same secret, window and prefix.
+/// window's number. Without the secret it reveals only whether two keys belong to the same window (for one
+/// pair in 2^`prefix_bits`, falsely). All processes that write to a table should have the same secret, window
+/// and prefix.
 ///
 /// Choose the settings so that the written part of the index, its size / 2^`prefix_bits`, fits into memory
 /// (16 MB of 1 TB with 16 bits), and so that a window has many more rows than this part has pages.

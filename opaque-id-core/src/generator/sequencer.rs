@@ -1,11 +1,10 @@
 //! The order of a generator's keys, without a lock in the common case.
 //!
 //! Without a limit, a hot loop would run ever further ahead of a stopped clock. A generator that waits for
-//! the clock would stop if the clock is set back. So a key claims a clock tick by one atomic operation as
-//! long as the tick is at most 10 ms ahead. Beyond that, keys queue: they share one more tick and increase in
-//! the bits that are otherwise random. No call waits, and times run ahead by a bounded amount. Formats
-//! without such bits (the draft's UUIDv8, 64-bit ids, ULIDs by their specification) report that they are
-//! exhausted.
+//! the clock would stop if it is set back. So a key claims a clock tick by one atomic operation as long as
+//! the tick is at most 10 ms ahead. Beyond that, keys share one more tick and increase in the bits that are
+//! otherwise random. No call waits, and times run ahead by a bounded amount. Formats without such bits (the
+//! draft's UUIDv8, 64-bit ids, ULIDs) report that they are exhausted.
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::fork::Guard;
 use crate::random::Random;
 
-/// The order of a generator's keys. The ordered part of a key is a *head* (the time and in some kinds a
-/// counter) and a *tail* of further bits.
+/// The order of a generator's keys. Its ordered part is a *head* (the time and in some kinds a counter) and a
+/// *tail* of further bits.
 ///
 /// While the clock keeps up, each key [claims](Self::claim) its own head without a lock and draws a random
 /// tail. Otherwise keys [queue](Self::in_line) under one head with growing tails.
@@ -79,8 +78,8 @@ impl Sequencer {
         Self { head: AtomicU64::new(0), line: Mutex::new(None) }
     }
 
-    /// Claims `count` consecutive heads that are greater than all earlier ones, and returns the first.
-    /// Returns `None` if the last of them would be more than `ahead` steps of time ahead of the clock.
+    /// Claims `count` consecutive heads, all greater than earlier ones, and returns the first. Returns `None`
+    /// if the last of them would be more than `ahead` steps of time ahead of the clock.
     #[inline]
     pub(super) fn claim(&self, time: u64, counter: Counter, count: u64, ahead: u64) -> Option<u64> {
         let Counter { bits, start } = counter;
@@ -101,8 +100,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the next key of the line. It is one more tail under the line's head if that is still the
-    /// greatest head and the clock has not passed it, and otherwise a new head.
+    /// Returns the next key of the line: one more tail under the line's head if no later head exists and the
+    /// clock has not passed it, and otherwise a new head.
     pub(super) fn in_line(
         &self,
         time: u64,

@@ -11,9 +11,9 @@ use crate::random::{Random, SystemRandom};
 /// any thread.
 ///
 /// Monotonic keys follow [the spec](https://github.com/ulid/spec#monotonicity): within a millisecond, and
-/// while a clock that was set back is behind the last key, the random component grows by one. If it
-/// overflows, `generate` fails until the clock advances. So a key reveals the next key of its millisecond. If
-/// you show raw keys, use [`generate_random`](Self::generate_random).
+/// while the clock is behind the last key, the random component grows by one. If it overflows, `generate`
+/// fails until the clock advances. So a key reveals the next key of its millisecond. If you show raw keys,
+/// use [`generate_random`](Self::generate_random).
 #[derive(Debug)]
 pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,

@@ -9,10 +9,10 @@ use crate::random::{Random, SystemRandom};
 
 /// A generator of [`Uuid6`]s. Each key is greater than all earlier keys of the generator in any thread.
 ///
-/// The time is the clock's in steps of 100 ns. Clock sequence and node are random in each key (RFC 9562,
-/// section 5.6), except for the bit that marks the node as not a MAC address (section 6.10). If keys are
-/// requested faster than the clock advances, or it is set back, keys run at most 10 ms ahead and then their
-/// random bits grow, as with [`Uuid7Generator`](super::Uuid7Generator).
+/// The time has steps of 100 ns. Clock sequence and node are random in each key (RFC 9562, section 5.6),
+/// except for the bit that marks the node as not a MAC address (section 6.10). If keys are requested faster
+/// than the clock advances, or it is set back, keys run at most 10 ms ahead and then their random bits grow,
+/// as with [`Uuid7Generator`](super::Uuid7Generator).
 #[derive(Debug)]
 pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,

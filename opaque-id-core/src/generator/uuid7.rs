@@ -99,11 +99,10 @@ const AHEAD_MILLIS: u64 = 10;
 ///
 /// A key costs two readings of the clock (docs/PERFORMANCE.md, *Generators*): it claims the next step of the
 /// time with one atomic operation. If keys are requested faster than steps pass, their times run ahead of the
-/// clock, by at most 10 ms (41,000 keys, by default). Beyond that, and while a clock that was set back is
-/// behind the last key, keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise
-/// random (method 2). So no key is ever repeated or out of order, and no call waits for the clock. The times
-/// run no further ahead, except by one step each time that sharing begins, and by one step per billion keys
-/// that share a step.
+/// clock, by at most 10 ms (41,000 keys, by default). Beyond that, and while the clock is behind the last
+/// key, keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise random (method 2).
+/// So no key is ever repeated or out of order, and no call waits for the clock. The times then run ahead only
+/// by one step each time that sharing begins, and by one step per billion keys that share a step.
 ///
 /// ```
 /// use opaque_id_core::generator::Uuid7Generator;
@@ -165,8 +164,8 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
         }
     }
 
-    /// Generates `count` keys in order. It reads the clock once. It needs one atomic operation if the next 10
-    /// ms have room for all keys, and otherwise one lock.
+    /// Generates `count` keys in order. It reads the clock once, and needs one atomic operation if the next
+    /// 10 ms have room for all keys, and otherwise one lock.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.

@@ -1,5 +1,5 @@
-//! One block of AES-128, by the module `x86_64` if the CPU has AES instructions, and by the `aes` crate
-//! otherwise or with the feature `portable`. Each key makes the choice once.
+//! One block of AES-128. The module `x86_64` computes it if the CPU has AES instructions, and otherwise, or
+//! with the feature `portable`, the `aes` crate. The choice is made once per key.
 
 use core::fmt;
 

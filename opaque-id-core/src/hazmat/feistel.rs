@@ -1,5 +1,5 @@
 //! A Feistel network of two, four or six rounds over halves of 60 bits, with AES-128 as the round function.
-//! Types state whether the second half is a uniform nonce, because two rounds are not enough without one.
+//! Types state whether the second half is a uniform nonce, as two rounds require.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -115,10 +115,10 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 /// Round `i`: even, `hi ^= F(k[i], lo)`; odd, `lo ^= F(k[i], hi)`; `F(k, x)` is the low 60 bits of AES-128
 /// under `k` of `x` as a big-endian block. Four rounds with independent keys are a permutation that looks
 /// random even to an attacker who can have blocks encrypted and decrypted (Luby and Rackoff, 1988). With q
-/// blocks the advantage of an attacker is about q² / 2^60, and a half that is the same in all blocks takes
-/// one of the rounds away. Six rounds resist up to nearly 2^60 blocks (Patarin, *Security of Random Feistel
-/// Schemes with 5 or More Rounds*, 2004). Two rounds hide as much only if the second half is uniform.
-/// [`SafeIn`] requires this of the caller's type: a two-round network over any other type does not compile.
+/// blocks the attacker's advantage is about q² / 2^60, and a half that is constant in all blocks takes one of
+/// the rounds away. Six rounds resist up to nearly 2^60 blocks (Patarin, *Security of Random Feistel Schemes
+/// with 5 or More Rounds*, 2004). Two rounds hide as much only if the second half is uniform. [`SafeIn`]
+/// requires this type: a two-round network over any other does not compile.
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 

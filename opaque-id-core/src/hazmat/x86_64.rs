@@ -1,12 +1,12 @@
 //! AES-128, and a Feistel network of it, in vector registers from end to end.
 //!
 //! On x86-64 CPUs with AES instructions this module replaces the `aes` crate, and tests check that both give
-//! the same results. A single block takes that crate twice as long. If a CPU has VAES, the crate first
-//! computes eleven wide round keys that a single block does not need. It also reads a block from memory right
-//! after writing it there as two halves, and a CPU cannot forward such a read. The cost depends on inlining
-//! and so on the user's profile: the same code took 1.3 or 2.5 times a block in registers. This module takes
-//! 1.3 in every profile (docs/PERFORMANCE.md, *Permutations*), and a Feistel network stays in registers
-//! through all its rounds. Remove this module when the crate is as fast for a single block.
+//! the same results. A single block takes that crate twice as long. On CPUs with VAES, it first computes
+//! eleven wide round keys that a single block does not need. It also reads a block from memory right after
+//! writing it as two halves, and a CPU cannot forward such a read. The cost depends on inlining and so on the
+//! user's profile: the same code took 1.3 or 2.5 times a block in registers. This module takes 1.3 in every
+//! profile (docs/PERFORMANCE.md, *Permutations*), and a Feistel network stays in registers through all its
+//! rounds. Remove this module when the crate is as fast for a single block.
 //!
 //! Besides `fork`, this is the only module with `unsafe`. Each `unsafe` block calls a safe function that
 //! needs CPU features, and has an [`Instructions`] or a [`RoundKeys`]. Both exist only if

@@ -125,9 +125,9 @@ integer! {
 integer! {
     i32,
     "a 32-bit integer (`integer` on PostgreSQL, `INT` on MySQL and MariaDB, there also `INT UNSIGNED` below 2^31; on SQLite `INTEGER`)",
-    /// The key of an `integer` or `INT` column, a common type of `serial` and `AUTO_INCREMENT` columns. It
-    /// also reads narrower and wider columns, and a value that does not fit is an error. Its ids stay the
-    /// same when it becomes an `i64`.
+    /// The key of an `integer` or `INT` column, common with `serial` and `AUTO_INCREMENT`. It also reads
+    /// narrower and wider columns, and a value that does not fit is an error. Its ids stay the same when it
+    /// becomes an `i64`.
 }
 
 integer! {

@@ -10,10 +10,9 @@ use crate::random::{Random, SystemRandom};
 /// A structured key: a 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16
 /// big-endian bytes (Khuong 2022).
 ///
-/// Rows sort by sequence. The nonce is drawn uniformly for each key, so the uuid form seals with two rounds
-/// instead of four. Generate new keys only with [`with_sequence`](Self::with_sequence),
-/// [`Generate`](crate::generator::Generate) or [`Shards`](crate::layout::Shards). This is a raw key: it
-/// reveals its sequence.
+/// Rows sort by sequence. The nonce is drawn uniformly for each key, so the uuid form needs only two rounds.
+/// Generate keys only with [`with_sequence`](Self::with_sequence), [`Generate`](crate::generator::Generate)
+/// or [`Shards`](crate::layout::Shards). This is a raw key: it reveals its sequence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
 

@@ -26,13 +26,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub trait TimeKey: Copy + Ord {
     /// Returns when the key was generated, with the key's precision: milliseconds for a
     /// [`Uuid7`](crate::key::Uuid7) and a [`Ulid`](crate::key::Ulid), steps of 100 ns for a
-    /// [`Uuid6`](crate::layout::Uuid6). The generator's clock may have been wrong, and a key may run ahead of
-    /// the clock (see [`generator`](crate::generator)).
+    /// [`Uuid6`](crate::layout::Uuid6). The clock may have been wrong, and a key may run ahead of it (see
+    /// [`generator`](crate::generator)).
     fn time(self) -> SystemTime;
 
     /// Returns the smallest and the largest key whose [`time`](Self::time) lies in the range, for `BETWEEN`.
-    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. If no key lies in the
-    /// range, the first key is greater than the second, and `BETWEEN` finds nothing.
+    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. Without a key in the range,
+    /// the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }

@@ -38,8 +38,8 @@ impl Ulid {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// Returns the shortest list of text prefixes that match all ULIDs of a range of times, and no others. It
-    /// is for stores that list by prefix with one request per prefix, such as S3's `ListObjectsV2` (Brown,
+    /// Returns the shortest list of text prefixes that match exactly the ULIDs of a range of times. It is for
+    /// stores that list by prefix, such as S3's `ListObjectsV2`, with one request per prefix (Brown,
     /// *Leveraging ULIDs to create order in unordered datastores*, 2020).
     ///
     /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31

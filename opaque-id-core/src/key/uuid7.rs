@@ -13,8 +13,8 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 /// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits for order and
 /// randomness, in 16 big-endian bytes.
 ///
-/// Any generator is suitable, such as this crate's ([`Generate`](crate::generator::Generate)), PostgreSQL
-/// 18's `uuidv7()` or the `uuid` crate's. This is a raw key: it reveals when its row was created.
+/// It may come from any generator, such as this crate's ([`Generate`](crate::generator::Generate)),
+/// PostgreSQL 18's `uuidv7()` or the `uuid` crate's. This is a raw key: it reveals when its row was created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 
@@ -36,8 +36,8 @@ impl Uuid7 {
     }
 
     /// Returns the time with a fraction of the millisecond from the `bits` bits after the milliseconds (RFC
-    /// 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys that have a fraction.
-    /// By default, this crate's keys and PostgreSQL's have one of 12 bits. Other keys have random bits there.
+    /// 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys with a fraction: by
+    /// default, this crate's keys and PostgreSQL's have one of 12 bits. Other keys have random bits there.
     #[must_use]
     pub fn time_with_fraction(self, bits: u32) -> SystemTime {
         let bits = bits.min(20);

@@ -20,10 +20,9 @@ use super::{ENV_VARIABLE, UnwrapSecrets};
 /// Unwraps secrets by a command such as `age`, `sops`, `systemd-creds`, `vault` or a cloud's command line.
 /// The command reads the wrapped bytes from its standard input and writes the text to its standard output.
 ///
-/// It runs without a shell, in its own process group and without the variable `OPAQUE_ID_KEYS`. If it takes
-/// longer than its [`time_limit`](Self::time_limit), the group is killed. Its standard error is the
-/// application's. The application does not wait for processes that the command leaves running, such as an
-/// agent.
+/// It runs without a shell, in its own process group and without the variable `OPAQUE_ID_KEYS`. After its
+/// [`time_limit`](Self::time_limit), the group is killed. Its standard error is the application's. Processes
+/// that it leaves running, such as an agent, do not delay the result.
 ///
 /// If the application ignores the signal `SIGCHLD`, the system does not report whether the command succeeded,
 /// and its output counts.

@@ -26,8 +26,8 @@ impl Keyring {
     }
 
     /// Reads the secrets as [`from_file`](Self::from_file) does, but does not check the file's mode. Use it
-    /// for a file that only this container sees and that the container platform mounts readable by others,
-    /// such as a Kubernetes secret without `defaultMode`.
+    /// for a file that only this container sees and that the platform mounts readable by others, such as a
+    /// Kubernetes secret without `defaultMode`.
     ///
     /// # Errors
     /// The same as [`from_file`](Self::from_file), except for the file's mode.
@@ -36,9 +36,9 @@ impl Keyring {
     }
 }
 
-/// Passes a file's name for messages and its text to `read`, and wipes the text afterwards. The caller
-/// decides whether the file's mode must be private. The command `opaque-id` uses it because its file may
-/// contain subkeys, or may be a pipe that can be read only once.
+/// Passes a file's name for messages and its text to `read`, and wipes the text afterwards. The mode must be
+/// private if `is_private` is set. It is for the command `opaque-id`, because its file may contain subkeys,
+/// or may be a pipe that can be read only once.
 ///
 /// # Errors
 /// [`KeyringError`] if the file cannot be read or others can read it.

@@ -23,13 +23,12 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
 /// instead of `Internal<user>(..)`.
 ///
 /// Logs and error messages then identify the row and still contain no key. The text is sealed for the
-/// [audience](Keyring::for_audience) `logs`, in the text form whatever the resource's form, so it is
-/// unrelated to the id that an API shows. No API accepts it: parsing an [`External`](crate::External) from it
-/// fails, and the error names the reason. `opaque-id open` opens it.
+/// [audience](Keyring::for_audience) `logs`, always in the text form, so it is unrelated to the id that an
+/// API shows. No API accepts it: parsing an [`External`](crate::External) from it fails, and the error names
+/// the reason. `opaque-id open` opens it.
 ///
 /// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are replaced
-/// while the application runs, so that a new secret seals from its replacement on. An id stays hidden if it
-/// cannot be sealed because another resource with another kind of key has its domain.
+/// at run time. An id stays hidden if another resource with another kind of key has its domain.
 ///
 /// ```
 /// use opaque_id_core::keyring::reveal_in_logs;

@@ -53,8 +53,7 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys};
 /// A keyring is `Send`, `Sync` and cheap to clone. Create one at start and put it into the application's
 /// state, or a [`SharedKeyring`] to replace secrets without a restart. The first use of a resource derives
 /// its subkeys, and the first opening in a thread creates the thread's counters. After that, nothing here
-/// allocates or locks (docs/PERFORMANCE.md has the figures). Secrets are wiped on drop, and `Debug` shows
-/// only key ids.
+/// allocates or locks (docs/PERFORMANCE.md). Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
 /// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret
 /// and keep the old one for opening: every id has another text now. Convert old ids with
@@ -99,9 +98,9 @@ impl Keyring {
     /// which of their ids belong to the same row, and it opens no id of another audience. OpenID Connect
     /// calls such ids pairwise.
     ///
-    /// Each of its secrets is derived from the secret of this keyring with the same key id, so it rotates
-    /// with this keyring. Both have the same counts. Deriving it takes some microseconds, and so does each
-    /// resource's first use, so keep it while this keyring is in use.
+    /// Its secrets are derived from the secrets of this keyring, so it rotates with this keyring. Both have
+    /// the same counts. Deriving it takes some microseconds, and so does each resource's first use, so keep
+    /// it while this keyring is in use.
     ///
     /// ```
     /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -214,7 +213,7 @@ impl Keyring {
     }
 
     /// Returns the number of genuine ids and cursors that this keyring and its clones have opened with a
-    /// secret. It counts ids with a correct tag, and ids without a tag that were [confirmed](Self::confirm).
+    /// secret: ids with a correct tag, and ids without a tag that were [confirmed](Self::confirm).
     ///
     /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring
     /// secret, no client needs the secret any more.
@@ -231,15 +230,15 @@ impl Keyring {
 
     /// Returns the number of ids without a tag that were opened with a secret and not
     /// [confirmed](Self::confirm). Any client can make up such ids, so do not keep a secret for this count
-    /// alone. In an application that confirms, it counts the ids without a row and the renewed ids.
+    /// alone. In an application that confirms, it counts ids without a row and renewed ids.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id).saturating_sub(self.confirmed_count(key_id))
     }
 
-    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for
-    /// ids with a tag, because they are counted when they are opened. Call it once per id that this keyring
-    /// or a clone has opened: more ids than were opened are never counted.
+    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). Ids with a tag are
+    /// counted when they are opened, so it does nothing for them. Call it once per id that this keyring or a
+    /// clone has opened: more ids than were opened are never counted.
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
@@ -252,7 +251,7 @@ impl Keyring {
     }
 
     /// Returns a value that shows whether two environments have the same secret under a key id, and that
-    /// reveals nothing about the secret. Returns `None` if there is no such secret.
+    /// reveals nothing about it. Returns `None` if there is no such secret.
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
         self.secret(key_id).map(Secret::check_value)

@@ -12,9 +12,9 @@ use crate::key::{AnyKey, Key, KeyKind, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use crate::prefix::{cursor_prefix, is_prefix};
 use crate::subkeys::{IdSubkeys, Subkeys};
 
-/// A resource that is known only at run time. It is for tools that read its prefix, its kind of key and its
-/// form from a command line or a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead,
-/// because it gives each resource its own types.
+/// A resource that is known only at run time, for tools that read its prefix, its kind of key and its form
+/// from a command line or a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead, because
+/// it gives each resource its own types.
 ///
 /// ```
 /// use opaque_id_core::form::FormKind;
@@ -57,7 +57,7 @@ impl RuntimeResource {
     }
 
     /// Creates a resource from subkeys of [`with_id_subkeys`](Keyring::with_id_subkeys), without the secrets.
-    /// It opens ids and cursors, and no grants. It is for the command `opaque-id`. It is not a keyring,
+    /// It opens ids and cursors, but no grants. It is for the command `opaque-id`, and is not a keyring
     /// because the subkeys of other resources cannot be derived.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl RuntimeResource {
     }
 
     /// Returns the number of tag bits in the resource's ids. A tag shows that the secret is right. Without a
-    /// tag, another secret opens an id to another key. A resource with 40 bits or more refuses made-up ids,
-    /// and so the ids of other resources.
+    /// tag, another secret opens an id to another key. A resource with 40 bits or more refuses made-up ids
+    /// and the ids of other resources.
     #[must_use]
     pub fn tag_bits(&self) -> u32 {
         self.typed.tag_bits()

@@ -41,9 +41,8 @@ impl MasterSecret {
     /// [`External::example`](crate::External::example). It is public: its bytes are the ASCII text
     /// `opaque-id: example, not a secret`. Use it in tests, and for
     /// [`opening`](super::KeyringBuilder::opening) in servers that should accept the examples. With it a
-    /// keyring opens the example of each resource and nothing else. It refuses any other id or cursor of this
-    /// secret, because every client could make it up. A keyring does not seal with it, and variables and
-    /// files with it are refused.
+    /// keyring opens the example of each resource and nothing else, because every client could make up other
+    /// ids. A keyring does not seal with it, and variables and files with it are refused.
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
@@ -78,8 +77,8 @@ impl MasterSecret {
         }))
     }
 
-    /// Returns the text without its runs of 48 or more hex digits, because they may be a secret in the wrong
-    /// place. It is for messages that repeat their input.
+    /// Returns the text without its runs of 48 or more hex digits, because they may be a misplaced secret. It
+    /// is for messages that repeat their input.
     #[must_use]
     pub fn redact(text: &str) -> String {
         error::redact(text)
@@ -237,8 +236,8 @@ impl Secret {
         }
     }
 
-    /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds
-    /// and one of four would have the same round keys, and the ids of one kind would open as the other's.
+    /// Checks that the domain has one kind of key. Otherwise a network of two rounds and one of four would
+    /// have the same round keys, and the ids of one kind would open as the other's.
     pub(super) fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);

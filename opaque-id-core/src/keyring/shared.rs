@@ -8,10 +8,9 @@ use crate::error::KeyringError;
 
 /// A keyring whose secrets can be replaced while the application runs, so that a rotation needs no restart.
 ///
-/// Put it into the application's state, and take the [`current`](Self::current) keyring once per request. A
-/// request keeps its keyring to its end. [`watch`](Self::watch) reads a file or any other source every few
-/// seconds. [`replace`](Self::replace) is for applications that know when their secrets change, such as by a
-/// signal.
+/// Put it into the application's state, and take the [`current`](Self::current) keyring once per request.
+/// [`watch`](Self::watch) reads a file or any other source every few seconds. [`replace`](Self::replace) is
+/// for applications that know when their secrets change, such as by a signal.
 ///
 /// A replacement is refused if recently sealed ids would no longer open, as after a rotation in one step.
 /// Counts of opened ids go on.

@@ -14,10 +14,10 @@ impl Keyring {
     /// Returns a text that stands for an id for one purpose until a time. It is for a link in a mail, such as
     /// one to unsubscribe, to confirm an address or to download a file without signing in.
     ///
-    /// Everyone who has the text can use it, as often as they like, until it expires. For a grant that works
+    /// Everyone who has the text can use it until it expires, as often as they like. For a grant that works
     /// once, [put a state into the purpose](crate::manual#grants) that its use changes. The text is the
-    /// prefix, `_grant_`, and 85 characters. It carries a tag of 128 bits, whatever the resource's form. The
-    /// time is in whole seconds, rounded down.
+    /// prefix, `_grant_`, and 85 characters, and carries a tag of 128 bits. The time is in whole seconds,
+    /// rounded down.
     ///
     /// A grant is bound to its purpose and, like an id, to the resource's domain. So links remain valid when
     /// a prefix changes and the domain remains. Two resources with one domain open each other's grants for

@@ -27,9 +27,8 @@ impl SharedKeyring {
     /// fewer secrets. `report` gets `Ok` with the new keyring after each change, and an error when it first
     /// occurs: log it, and alert on it. The keyring stays as it is until the error is gone.
     ///
-    /// The thread reads the file again instead of using notifications, because this works for every way of
-    /// replacing it: in place, by `rename`, and by the symbolic links of Kubernetes. (Volumes that Kubernetes
-    /// mounts by `subPath` never change.)
+    /// Reading again works for every way of replacing a file: in place, by `rename`, and by the symbolic
+    /// links of Kubernetes. (Volumes that Kubernetes mounts by `subPath` never change.)
     ///
     /// `read` and `report` must return. While one of them blocks, as on a named pipe or a service that does
     /// not answer, nothing is replaced or reported.

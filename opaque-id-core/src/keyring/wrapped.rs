@@ -10,8 +10,8 @@ use super::{Keyring, MasterSecret};
 use crate::error::{KeyringError, redacted_with_causes};
 
 /// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. It has
-/// encrypted (wrapped) the file of secrets with its own key, so a copy of the file in a backup or a
-/// repository reveals nothing.
+/// encrypted (wrapped) the file of secrets, so a copy of the file in a backup or a repository reveals
+/// nothing.
 ///
 /// Implement it by a call of the service, or use [`UnwrapByCommand`](super::UnwrapByCommand) on Unix.
 ///

@@ -10,11 +10,11 @@ use crate::key::{Ticks, key_of_uuid};
 use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
 /// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4), not of RFC 9562: 36 bits of Unix
-/// seconds, then a binary fraction of the second of any length, with its bits around version and variant. It
-/// is for data that early adopters have stored. For new keys use [`Uuid7`](crate::key::Uuid7).
+/// seconds, then a binary fraction of the second of any length around version and variant. It is for data
+/// that early adopters have stored. For new keys use [`Uuid7`](crate::key::Uuid7).
 ///
-/// No bit distinguishes such a UUID from an RFC 9562 UUIDv7. Only its time does: read as RFC 9562 specifies,
-/// a draft's key of today has a time in the late 22nd century, because those bits count 4,096 per second.
+/// Only the time distinguishes such a UUID from an RFC 9562 UUIDv7. Read as RFC 9562 specifies, a draft's key
+/// of today has a time in the late 22nd century, because those bits count 4,096 per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 
@@ -40,8 +40,8 @@ impl DraftUuid7 {
     /// ignored.
     ///
     /// The draft's examples use 12 bits for milliseconds, 24 for microseconds and 38 for nanoseconds. The
-    /// bits that the generator did not use for the time are sequence and randomness. Reading them as well
-    /// changes the time by less than one step of the generator's precision.
+    /// other bits are sequence and randomness. Reading them as well changes the time by less than one step of
+    /// the generator's precision.
     #[must_use]
     pub fn time(self, fraction_bits: u32) -> SystemTime {
         let fraction_bits = fraction_bits.min(MAX_FRACTION_BITS);
@@ -54,8 +54,8 @@ impl DraftUuid7 {
     }
 
     /// Returns the smallest and the largest key with whole seconds in the range, as
-    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does. It uses only the seconds because the number of
-    /// the other bits of time is unknown.
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does. It ignores the fraction, because its length is
+    /// unknown.
     #[must_use]
     pub fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
         let key = |seconds: u64, rest: u128| {

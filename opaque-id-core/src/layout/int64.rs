@@ -7,8 +7,7 @@ use crate::error::{Invalid, KeyProblem, Problem};
 use crate::key::Ticks;
 
 /// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
-/// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the node that generated the id, and a
-/// counter.
+/// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the generating node, and a counter.
 ///
 /// The layout uses 60 bits, 28 of them for node and counter. So an id is positive as an `i64` and fits every
 /// form, including the uuid form.

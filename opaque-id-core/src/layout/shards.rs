@@ -7,9 +7,9 @@ use uuid::Uuid;
 use crate::error::{Invalid, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
-/// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that
-/// keep ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase: it spreads writes over 2^n
-/// ranges, and each range stays in the order of the sequence (Khuong 2022).
+/// A layout of structured keys with the number of a shard in front of the sequence. For stores that keep
+/// ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase, it spreads writes over 2^n ranges,
+/// and each range stays in the order of the sequence (Khuong 2022).
 ///
 /// The first n of a key's 60 bits of sequence are the shard. All readers and writers of a table must use the
 /// same n.
@@ -86,8 +86,8 @@ impl Shards {
         key.sequence() & self.max_sequence()
     }
 
-    /// Returns the smallest and the largest key of a shard with these sequences. If the shard or the sequences do
-    /// not exist, the first key is greater than the second, and `BETWEEN` finds nothing.
+    /// Returns the smallest and the largest key of a shard with these sequences. If they do not exist, the
+    /// first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     pub fn bounds(
         self,

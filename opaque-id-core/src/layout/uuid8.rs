@@ -10,8 +10,8 @@ use crate::key::Ticks;
 use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48,
-/// 60 or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator.
-/// This layout is for data that early adopters have stored, and for adding to it.
+/// 60 or 64 bits, a clock sequence, and random bits. It is for data that early adopters have stored, and for
+/// adding to it, because RFC 9562 leaves the bits of a UUIDv8 to its generator.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|

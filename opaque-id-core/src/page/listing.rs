@@ -15,9 +15,9 @@ use crate::token::{MAX_CHARS, Purpose};
 /// A list that is ordered by other columns before the key. It seals and opens the positions that clients send
 /// for its pages.
 ///
-/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption. So a client
-/// cannot read or make up the values. It is bound to the list's name, the filter and the resource, so another
-/// list refuses it. It ends with the secret that sealed it, like a cursor. AIP-158 calls it a page token.
+/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption, so a client
+/// cannot read or make up the values. It is bound to the list's name, the filter and the resource. It ends
+/// with the secret that sealed it, like a cursor. AIP-158 calls it a page token.
 ///
 /// The key comes last, so that rows with equal values have an order. A column that can be NULL is an `Option`
 /// in `V`. The adapters' `PageSql` writes the SQL.
@@ -68,9 +68,9 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Creates a list from its name, which must identify its columns too, and the filter of a request (`&()`
     /// if there is none).
     ///
-    /// A position opens if the filter's JSON has the same bytes. So use structs, not a `HashMap`, because its
-    /// order is random. Other languages write the same JSON if they name the members in the same order and if
-    /// its numbers are integers below 2^53.
+    /// A position opens if the filter's JSON has the same bytes. So use structs instead of a `HashMap`,
+    /// because its order is random. Other languages write the same JSON with the members in the same order
+    /// and with integers below 2^53.
     ///
     /// # Errors
     /// serde's own, if the filter cannot be serialized.

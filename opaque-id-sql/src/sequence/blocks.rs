@@ -1,9 +1,10 @@
-//! The numbers of a sequence that this process has left, and the content of every adapter's `Sequence`.
+//! The remaining numbers of a sequence in this process, and the content of every adapter's `Sequence`.
 //!
-//! A call is served from the block, or allocates another one. A rollback would return a block that a transaction allocated, and the
-//! next process would get the same numbers. So blocks are allocated outside of transactions: with sqlx (a pool) and SeaORM (a
-//! `DatabaseConnection`) the argument's type ensures it. diesel's connection may be in a transaction, so there each call asks, not only
-//! the one in a thousand that needs a block.
+//! A call takes numbers from the block, or allocates another one. A rollback would return a block that a
+//! transaction allocated, and the next process would get the same numbers. So blocks are allocated outside of
+//! transactions. With sqlx (a pool) and SeaORM (a `DatabaseConnection`) the argument's type ensures it.
+//! diesel's connection may be in a transaction, so each call checks this, not only the one in a thousand that
+//! needs a block.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -21,10 +22,10 @@ use opaque_id_core::resource::InternalId;
 use super::error::{Refusal, SequenceError};
 use crate::call::RETRY_FOR;
 
-/// The number of numbers in a block, unless more are requested at once.
+/// The default size of a block. A larger request gets a larger block.
 const BLOCK: u64 = 1_000;
 
-/// The content of an adapter's `Sequence`: the blocks of numbers that are left in this process.
+/// The content of an adapter's `Sequence`: the remaining blocks of numbers in this process.
 pub struct Blocks<T> {
     block: u64,
     shards: Option<Shards>,
@@ -39,8 +40,10 @@ struct Left {
 }
 
 impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
+    /// Creates a sequence.
+    ///
     /// # Panics
-    /// Unless the domain is a valid prefix.
+    /// If the domain is not a valid prefix.
     #[must_use]
     #[track_caller]
     pub fn new() -> Self {
@@ -57,35 +60,35 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
     }
 
-    /// See the macro's method.
+    /// Sets the size of a block, like the macro's method.
     #[must_use]
     pub fn block(self, numbers: u32) -> Self {
         Self { block: u64::from(numbers).max(1), ..self }
     }
 
-    /// See the macro's method.
+    /// Sets the shards, like the macro's method.
     #[must_use]
     pub fn sharded(self, shards: Shards) -> Self {
         Self { shards: Some(shards), ..self }
     }
 
-    /// See the macro's method.
+    /// Sets the time for retries, like the macro's method.
     #[must_use]
     pub fn retry_for(self, duration: Duration) -> Self {
         Self { retry_for: duration, ..self }
     }
 
-    /// Returns the ids of `count` numbers if this many are left, and otherwise how many numbers the new block needs.
+    /// Returns `count` ids if enough numbers remain, and otherwise the size of the new block.
     pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Refusal> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.guard.detected_fork() {
-            // The parent goes on with them.
+            // The parent continues these blocks.
             left.blocks.clear();
         }
         let available: u64 = left.blocks.iter().map(|block| block.end - block.start).sum();
         let missing = (count as u64).saturating_sub(available);
         if missing > 0 {
-            // Beyond an integer of the database nothing must be taken, as it would use up the sequence.
+            // Nothing is taken beyond an integer of the database, because it would exhaust the sequence.
             let count = i64::try_from(missing.max(self.block));
             return count.map(Err).map_err(|_| SequenceError::Exhausted);
         }
@@ -102,10 +105,9 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         ids.collect::<Option<_>>().map(Ok).ok_or(SequenceError::Exhausted)
     }
 
-    /// Adds a block that the database has allocated.
     pub(super) fn add(&self, block: Range<u64>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        // Blocks that others took at the same time may come in another order.
+        // Blocks of concurrent calls may arrive in another order.
         let place = left.blocks.partition_point(|other| other.start < block.start);
         left.blocks.insert(place, block);
     }
@@ -171,7 +173,7 @@ mod tests {
         ids.into_iter().map(|id| id.as_repr().as_u64_pair().0).collect()
     }
 
-    /// Answers a call with blocks that end with these numbers, and returns the numbers that it has taken.
+    /// Answers a call with blocks that end with these numbers. Returns the numbers that it has taken.
     fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Refusal> {
         let (mut call, mut ends) = (blocks.take(count), ends.iter());
         loop {
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn numbers_ascend_in_any_order_of_blocks() {
         let blocks = Blocks::<Parcel>::new().block(10);
-        // Others use the numbers of each block up.
+        // Other tasks use up the numbers of each block.
         for (start, end) in [(31, 41), (1, 11), (21, 31)] {
             blocks.add(start..end);
         }
@@ -202,7 +204,7 @@ mod tests {
         blocks.add(1..6);
         let mut call = blocks.take(10);
         assert!(call.next(OUTSIDE).is_continue());
-        // Others take the five numbers that were left, so the five of the new block are too few.
+        // Other tasks take the five remaining numbers, so the five of the new block are too few.
         assert!(take(&blocks, 5, &[]).is_ok());
         call.reply(block_until(10));
         assert!(call.next(OUTSIDE).is_continue());

@@ -6,16 +6,16 @@ use thiserror::Error;
 
 use crate::call::RunError;
 
-/// The error of an adapter's `Sequence`; `E` is the ORM's own error, which `source()` returns and the message does not
-/// repeat.
+/// The error of an adapter's `Sequence`. `E` is the ORM's own error: `source()` returns it, and the message
+/// does not repeat it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SequenceError<E> {
     /// The database or the ORM failed.
     #[error("a statement on the table of sequences failed")]
     Database(#[source] E),
-    /// Other transactions conflicted with every retry of the call, until its time was up (`retry_for`), or the wait for a
-    /// lock timed out.
+    /// Other transactions conflicted with every retry of the call until its time was up (`retry_for`), or the
+    /// wait for a lock timed out.
     #[error("other transactions hold the row of the sequence; try again later")]
     Conflict(#[source] E),
     /// The connection is in a transaction. If it is rolled back, its numbers are allocated again.
@@ -30,7 +30,7 @@ pub enum SequenceError<E> {
     Exhausted,
 }
 
-/// The error of a call, which runs no statement itself.
+/// The error of a call. A call runs no statement itself.
 pub(super) type Refusal = SequenceError<Infallible>;
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Sequences: numbers for structured keys, which are allocated from the database in blocks.
+//! Sequences: numbers for structured keys that the database allocates in blocks.
 
 mod blocks;
 mod call;
@@ -10,8 +10,8 @@ pub use self::blocks::Blocks;
 pub use self::call::create_sql;
 pub use self::error::SequenceError;
 
-/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, call)`, and `on` is the first argument of
-/// the calls. It stamps signatures and docs only: see `uuid_map!`.
+/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, call)`, and `on` is the first
+/// argument of the calls. The macro contains only signatures and documentation, like `uuid_map!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sequence {
@@ -31,7 +31,7 @@ macro_rules! sequence {
             }
         }
 
-        /// Cheap; clones share their blocks.
+        /// Clones share their blocks, so cloning is cheap.
         impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
@@ -46,52 +46,52 @@ macro_rules! sequence {
         }
 
         impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> $name<T> {
-            /// Creates the resource's sequence, with blocks of 1,000 numbers. Create it once, when the process
-            /// starts, and clone it: it holds the numbers of its block that are not used yet.
+            /// Creates the resource's sequence with blocks of 1,000 numbers. Create it once when the process
+            /// starts, and clone it, because it holds the unused numbers of its block.
             ///
             /// # Panics
-            /// Unless the resource's domain could be a prefix.
+            /// If the resource's domain is not a valid prefix.
             #[must_use]
             #[track_caller]
             pub fn new() -> Self {
                 Self($crate::sequence::Blocks::new())
             }
 
-            /// Sets the size of a block, at least 1 number. Larger blocks need the database less often, smaller
-            /// blocks leave smaller gaps when a process ends. Processes may use different sizes.
+            /// Sets the size of a block, at least 1 number. Larger blocks use the database less often.
+            /// Smaller blocks leave smaller gaps when a process ends. Processes may use different sizes.
             #[must_use]
             pub fn block(self, numbers: u32) -> Self {
                 Self(self.0.block(numbers))
             }
 
-            /// Puts the number of a shard in front of each number; keys go to the shards in turn. For stores that
-            /// keep ranges of keys together. All processes must use the same shards.
+            /// Puts the number of a shard in front of each number. Keys use the shards in turn. This is for
+            /// stores that keep ranges of keys together. All processes must use the same shards.
             #[must_use]
             pub fn sharded(self, shards: $crate::__private::opaque_id_core::layout::Shards) -> Self {
                 Self(self.0.sharded(shards))
             }
 
-            /// Sets how long the allocation of a block is retried after its first conflict with another transaction,
-            /// which is 10 seconds by default.
+            /// Sets the time for which the allocation of a block is retried after its first conflict with
+            /// another transaction. The default is 10 seconds.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))
             }
 
-            /// Returns the statement that creates `opaque_id_sequences`, for a migration. This is one table with
-            /// one row per resource, whose name is the resource's domain. Statements name it without a schema: connections
-            /// with another default database, or another `search_path`, must not find another one, which allocates the
-            /// same numbers.
+            /// Returns the statement for a migration that creates `opaque_id_sequences`. This table has one
+            /// row per resource, named by the resource's domain. Statements name it without a schema, so
+            /// connections must not have another default database or `search_path` with another such table,
+            /// because it would allocate the same numbers.
             #[must_use]
             pub fn create_sql(dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 $crate::sequence::create_sql(dialect)
             }
 
-            /// Generates an id, from the rest of a block or from a new block. A new block needs one statement
+            /// Generates an id from the rest of a block or from a new block. A new block needs one statement
             /// (two with diesel on MySQL and MariaDB).
             ///
             /// # Errors
-            /// [`SequenceError`]($crate::sequence::SequenceError).
+            /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -103,11 +103,11 @@ macro_rules! sequence {
                 ids.pop().ok_or($crate::sequence::SequenceError::Exhausted)
             }
 
-            /// Generates `count` ids with ascending numbers. The rest of a block is used first; all other numbers
-            /// need one new block.
+            /// Generates `count` ids with ascending numbers. They come from the rest of a block first, and
+            /// all others from one new block.
             ///
             /// # Errors
-            /// [`SequenceError`]($crate::sequence::SequenceError).
+            /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.

@@ -1,4 +1,4 @@
-//! The Rust core for the Python package `opaque-id`, which seals and opens by it if it is installed.
+//! The Rust core for the Python package `opaque-id`. The package seals and opens with it if it is installed.
 
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{AnyKey, Uuid};
@@ -7,13 +7,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A resource under the secrets of a keyring. What it refuses raises ValueError, and the package says why.
+/// A resource under the secrets of a keyring. A refusal raises ValueError, and the package explains it.
 #[pyclass(frozen)]
 struct Resource(RuntimeResource);
 
 #[pymethods]
 impl Resource {
-    /// Of key ids and secrets, of which the first seals.
+    /// Creates a resource from key ids and secrets. The first secret seals.
     #[new]
     fn new(
         secrets: Vec<(u8, [u8; 32])>,
@@ -53,7 +53,7 @@ fn refuse(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// What is stored, in Python: an int, or 16 bytes.
+/// Reads a stored key in Python: an int or 16 bytes.
 fn read(key: &Bound<'_, PyAny>) -> PyResult<AnyKey> {
     match key.cast::<PyBytes>() {
         Ok(bytes) => Uuid::from_slice(bytes.as_bytes()).map(AnyKey::Bytes).map_err(refuse),

@@ -18,7 +18,7 @@ use opaque_id_tests::kind::Kind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a simulation is like.
+/// The simulated engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Like {
     Cockroach,
@@ -26,23 +26,23 @@ pub(crate) enum Like {
     Tidb,
 }
 
-/// What a simulation lets fail.
+/// The faults of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Faults {
-    /// Whatever the engine may.
+    /// All faults of the engine.
     All,
-    /// Statements of maps and sequences outside of transactions, which calls retry.
+    /// Only faults of statements of maps and sequences outside of transactions. Calls retry these.
     OfCalls,
 }
 
-/// A simulation, as its connections see it.
+/// A simulation for its connections.
 #[derive(Clone, Copy)]
 struct Simulation {
     like: Like,
     faults: Faults,
 }
 
-/// One of so many statements and commits fails that may.
+/// One in this number of statements and commits that may fail does fail.
 const FAILS: u64 = 8;
 
 impl Like {
@@ -55,12 +55,11 @@ impl Like {
 }
 
 impl Simulation {
-    /// Returns whether this statement or commit fails, at random.
     fn fails(self, sql: &str, is_in_transaction: bool) -> bool {
         let may = match self.faults {
             Faults::All => true,
             Faults::OfCalls => {
-                // The cases look at the same tables, but not with these words.
+                // The cases query the same tables with other words.
                 let searches = sql.contains("ids AS m") || sql.contains("\"order\" AS m");
                 let inserts = starts_with(sql, "INSERT")
                     && (sql.contains("ids (") || sql.contains("opaque_id_sequences"));
@@ -75,7 +74,8 @@ fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 
-/// Starts the proxy of a simulation before the server of this URL, and returns its own URL. It runs until the process ends.
+/// Starts the proxy of a simulation before the server of this URL. Returns its own URL. It runs until the
+/// process ends.
 pub(crate) fn start(like: Like, faults: Faults, server: &str) -> Result<String> {
     let (credentials, rest) = server.split_once('@').ok_or("expected a URL with a user")?;
     let (address, rest) = rest.split_once('/').ok_or("expected a URL with a database")?;
@@ -103,7 +103,7 @@ async fn serve(
             for stream in [&client, &server] {
                 stream.set_nodelay(true)?;
             }
-            // That either of them is gone is the end of the connection.
+            // The end of either side ends the connection.
             let _ = match simulation.like {
                 Like::Cockroach | Like::Dsql => postgres::proxy(simulation, client, server).await,
                 Like::Tidb => mysql::proxy(simulation, client, server).await,
@@ -113,13 +113,13 @@ async fn serve(
     }
 }
 
-/// Passes on what the client sends and what the server answers, until one of them ends.
+/// Forwards the client's requests and the server's answers until one side ends.
 async fn pass(client: &mut TcpStream, server: &mut TcpStream) -> Result {
     tokio::io::copy_bidirectional(client, server).await?;
     Ok(())
 }
 
-/// Returns whether a statement is one of an application, and not of its session.
+/// Returns whether a statement comes from an application instead of its session's setup.
 fn is_statement(sql: &str) -> bool {
     const VERBS: [&str; 5] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
     VERBS.iter().any(|verb| starts_with(sql, verb))

@@ -1,4 +1,5 @@
-//! A proxy of MySQL's protocol: packets of a length of three bytes, a number, and a payload that begins with a command's byte.
+//! A proxy of MySQL's protocol. A packet has a length of three bytes, a number, and a payload that begins
+//! with the command's byte.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +14,14 @@ const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 
-/// The engine's version.
 const VERSION: &[u8] = b"8.0.11-TiDB-v8.5.0";
-/// In the lower and the upper half of the server's capabilities: TLS, and attributes before the text of a query.
+/// The removed capabilities in the lower and the upper half of the server's: TLS, and attributes before the
+/// text of a query.
 const WITHOUT: [u16; 2] = [1 << 11, 1 << 11];
 
-/// Two servers of the engine, each with a batch of integers of its own.
+/// The next integers of two servers of the engine. Each server has its own batch.
 static BATCHES: [AtomicU64; 2] = [AtomicU64::new(5_000_001), AtomicU64::new(1)];
-/// More than any insert has rows.
+/// A number above the rows of any insert.
 const STEP: u64 = 30_000;
 
 pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: TcpStream) -> Result {
@@ -35,7 +36,7 @@ pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: Tcp
     session.greet().await?;
     let mut prepared = None;
     loop {
-        // Answers may follow each other for as long as they like; a command comes when the client has read them all.
+        // Any number of answers may follow each other. A command comes after the client has read them all.
         tokio::select! {
             answer = session.server.next() => {
                 let answer = answer?;
@@ -98,14 +99,13 @@ struct Session {
     client: Packets,
     server: Packets,
     is_in_transaction: bool,
-    /// The texts of prepared statements, by their numbers.
     statements: HashMap<u32, String>,
-    /// To which of the engine's servers the client is connected.
+    /// The engine's server to which the client is connected.
     server_of_engine: usize,
 }
 
 impl Session {
-    /// Passes on the server's first packet, with the engine's version and without TLS.
+    /// Forwards the server's first packet with the engine's version and without TLS.
     async fn greet(&mut self) -> Result {
         let mut greeting = self.server.next().await?;
         let version = greeting.payload.iter().skip(1).position(|byte| *byte == 0);
@@ -113,9 +113,9 @@ impl Session {
         greeting.payload.truncate(1);
         greeting.payload.extend_from_slice(VERSION);
         greeting.payload.extend_from_slice(&rest);
-        // After the version: its end, a thread's number, eight bytes of a challenge and a zero.
+        // After the version come its end, a thread's number, eight bytes of a challenge and a zero.
         let lower = 1 + VERSION.len() + 1 + 4 + 8 + 1;
-        // Between the halves: a charset's byte, and two of the status.
+        // Between the halves are a charset's byte and two bytes of the status.
         for (start, without) in [lower, lower + 5].into_iter().zip(WITHOUT) {
             let half = u16::from_le_bytes([greeting.payload[start], greeting.payload[start + 1]]);
             greeting.payload[start..][..2].copy_from_slice(&(half & !without).to_le_bytes());
@@ -123,10 +123,10 @@ impl Session {
         self.client.send(&greeting).await
     }
 
-    /// Passes on a command, or lets it fail.
+    /// Forwards a command, or makes it fail.
     async fn run(&mut self, mut command: Packet) -> Result {
         let sql = match *command.payload {
-            // Of a login, or of a packet that continues another one.
+            // The packet belongs to a login or continues another one.
             _ if command.number != 0 => None,
             [QUERY | PREPARE, ..] => {
                 Some(String::from_utf8_lossy(&command.payload[1..]).into_owned())
@@ -181,7 +181,7 @@ impl Session {
         self.server.send(&command).await
     }
 
-    /// Runs a statement that the client knows nothing of.
+    /// Runs a statement without the client's knowledge.
     async fn alone(&mut self, sql: &str) -> Result {
         let mut payload = BytesMut::from(&[QUERY][..]);
         payload.extend_from_slice(sql.as_bytes());

@@ -66,10 +66,9 @@ struct Session {
     simulation: Simulation,
     client: TcpStream,
     server: TcpStream,
-    /// From the server.
+    /// The bytes from the server.
     received: BytesMut,
     status: TransactionStatus,
-    /// The texts of prepared statements, by their names.
     statements: HashMap<String, String>,
 }
 
@@ -96,7 +95,7 @@ impl Session {
         }
     }
 
-    /// Passes on what the server answers, until it waits for the client.
+    /// Forwards the server's answers until it waits for the client.
     async fn log_in(&mut self) -> Result {
         loop {
             let answer = self.receive().await?;
@@ -121,14 +120,14 @@ impl Session {
         }
     }
 
-    /// Runs a statement that the client knows nothing of.
+    /// Runs a statement without the client's knowledge.
     async fn alone(&mut self, sql: &str) -> Result {
         self.send(&Message::Query(Query::new(sql.to_owned()))).await?;
         while !matches!(self.receive().await?, Answer::ReadyForQuery(_)) {}
         Ok(())
     }
 
-    /// Passes on a request and its answers, or lets it fail.
+    /// Forwards a request and its answers, or makes it fail.
     async fn run(&mut self, mut batch: Vec<Message>) -> Result {
         let mut executed = Vec::new();
         let mut names_one = false;
@@ -166,7 +165,7 @@ impl Session {
         } else if let Some((code, message)) = self.failure(&sql)
             && !names_one
         {
-            // By the server itself, so that it ends the transaction.
+            // The server itself raises the error, so that it ends the transaction.
             let raise =
                 format!("DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{code}'; END $$");
             batch = vec![Message::Query(Query::new(raise))];
@@ -190,7 +189,6 @@ impl Session {
         }
     }
 
-    /// Returns the SQLSTATE and the message with which a statement fails.
     fn failure(&self, sql: &str) -> Option<(&'static str, &'static str)> {
         let is_alone = self.status == TransactionStatus::Idle;
         let is_ddl = ["CREATE", "DROP", "ALTER"].iter().any(|verb| starts_with(sql, verb));
@@ -202,7 +200,7 @@ impl Session {
             Like::Dsql if is_ddl && !is_alone => {
                 Some(("0A000", "ddl and dml are not supported in the same transaction"))
             }
-            // Reads alone never conflict there, and nothing conflicts before the commit.
+            // Reads alone never conflict there, and conflicts appear only at the commit.
             Like::Dsql if !is_alone || starts_with(sql, "SELECT") => None,
             _ if is_statement(sql) && self.simulation.fails(sql, !is_alone) => {
                 Some(self.conflict())
@@ -223,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Replaces what gives the server away, and what it does not know.
+    /// Replaces text that identifies the server or that the server does not know.
     fn as_engine(&self, sql: &str) -> String {
         match self.simulation.like {
             Like::Dsql => sql.replace(

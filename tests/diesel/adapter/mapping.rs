@@ -1,4 +1,4 @@
-//! Mapping tables, and calls that are dropped.
+//! Mapping tables and dropped calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! An adapter on a connection, whose names its parent gives. So each file here is a module of each connection.
+//! An adapter on a connection. Its parent module defines the names, so each file here is a module of each
+//! connection.
 
 /// Runs a query on a connection of the shop.
 macro_rules! run {

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB: the last key that the database made is asked for, and integers may be unsigned.
+//! MySQL and MariaDB: the database's last key is queried, and integers may be unsigned.
 
 use diesel::dsl::sql;
 use diesel::prelude::{ExpressionMethods, QueryDsl};

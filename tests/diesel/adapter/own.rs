@@ -1,4 +1,4 @@
-//! What diesel alone has: associations, plain columns, aggregates, `debug_query`.
+//! Features of diesel alone: associations, plain columns, aggregates, `debug_query`.
 
 use diesel::dsl::{max, not};
 use opaque_id_sql::dialect::Retry;
@@ -17,7 +17,7 @@ use super::server::plain_unsigned_columns;
 use super::*;
 
 pub(crate) fn cases() -> Cases {
-    /// Each opens its shops by itself.
+    /// Each case opens its own shops.
     macro_rules! cases {
         ($($case:ident)*) => {
             vec![$((
@@ -140,7 +140,7 @@ async fn many_comparisons(database: &Database) -> Verdict {
         .select(users::id);
     let found: Vec<Internal<User>> = run!(shop.load(found))?;
     assert_eq!(found, [users[1].id, users[0].id]);
-    // diesel has one bound for `eq` and for these, so an id that a client made up pages as well.
+    // diesel has one bound for `eq` and for these, so a client's made-up id pages as well.
     let made_up: Internal<User> = cases::opened_made_up_id::<User>();
     let after = users::table
         .filter(users::id.gt(made_up).and(users::id.ge(made_up)))
@@ -161,7 +161,7 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Verdict {
     database.execute(&DieselShop::create_sequences_sql(dialect))?;
     let sequence = DieselShop::sequence(100);
     shop.next(&sequence).await?;
-    // Whether or not there are some left.
+    // A block may have numbers left or not.
     for sequence in [sequence, DieselShop::sequence(100)] {
         {
             let connection = &mut *shop.connection().await?;
@@ -176,7 +176,7 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// As diesel's `transaction` does it for each error.
+/// diesel's `transaction` does this for each error.
 async fn errors_are_recognized_after_a_rollback(database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;

@@ -1,4 +1,4 @@
-//! PostgreSQL and SQLite: keys that the database makes are returned by the insert, and no integer is unsigned.
+//! PostgreSQL and SQLite: the insert returns the database's keys, and no integer is unsigned.
 
 use diesel::ExpressionMethods;
 use opaque_id_diesel::Internal;
@@ -17,7 +17,7 @@ pub(crate) async fn insert_team(
     Ok(done(insert.returning(teams::id).get_result(connection)).await?)
 }
 
-/// The calls of such integers are those that fail.
+/// The calls of such integers fail.
 macro_rules! unsigned_calls {
     () => {};
 }

@@ -1,4 +1,4 @@
-//! What is done with the rows.
+//! The queries on the rows.
 
 use diesel::dsl::sql;
 use diesel::sql_types::{Nullable, Text};
@@ -10,7 +10,7 @@ use opaque_id_tests::database::Database;
 
 use super::*;
 
-/// Rows of the database as those of the cases.
+/// Converts rows of the database into those of the cases.
 pub(super) fn all<R, T: From<R>>(rows: Vec<R>) -> Vec<T> {
     rows.into_iter().map(Into::into).collect()
 }

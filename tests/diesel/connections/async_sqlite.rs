@@ -13,7 +13,7 @@ use crate::types::sqlite_keys as typed_keys;
 pub(crate) type DbConnection =
     diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>;
 
-/// diesel-async has no batches for SQLite, as they are more than one statement there.
+/// diesel-async has no batches for SQLite, because they are several statements there.
 mod batch {
     use opaque_id_tests::Result;
 

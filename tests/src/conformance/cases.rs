@@ -13,7 +13,7 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name for one adapter.
 pub fn all<S: Shop>() -> Cases {
     cases! {
         S, |shop, database, case| {
@@ -106,7 +106,7 @@ async fn lists<S: Shop>(shop: &S, _: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// The same bytes in the same order, in the column type that the database has for them.
+/// Each kind has the same bytes in the same order, in the database's own column type for them.
 async fn every_kind_of_key_is_stored_natively<S: Shop>(shop: &S, database: &Database) -> Verdict {
     let uuid = Uuid::from_u128(0x0192_c1f0_7b1e_7a35_8f00_0000_0000_0001);
     let keys = (
@@ -134,7 +134,7 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(shop: &S, database: &Data
 }
 
 async fn order_is_the_order_of_ids<S: Shop>(shop: &S, _: &Database) -> Verdict {
-    // Spread over all 2^128, so that the sign bit of every byte counts.
+    // The keys are spread over all 2^128, so that the sign bit of every byte counts.
     const GOLDEN: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
     let mut ids = Vec::new();
     for number in 0..64_u128 {
@@ -194,7 +194,8 @@ async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Verdict {
 }
 
 async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Verdict {
-    // diesel's own driver and sqlx 0.8 ask for the columns before they ask for rows. MySQL does not say which columns a plan has.
+    // diesel's own driver and sqlx 0.8 request the columns before the rows. MySQL does not report the columns
+    // of a plan.
     if matches!(S::ADAPTER, "diesel" | "sqlx08" | "seaorm11") && database.kind == Kind::Mysql {
         return Ok(NotApplicable);
     }
@@ -234,14 +235,14 @@ async fn two_tasks_insert_a_hundred_each<S: Shop>(shop: &S, database: &Database)
     Ok(Passed)
 }
 
-/// What the error and all its sources say.
+/// Returns the messages of an error and all its sources.
 pub fn message(error: &(dyn std::error::Error + 'static)) -> String {
     let sources = std::iter::successors(Some(error), |error| error.source());
     let messages: Vec<String> = sources.map(ToString::to_string).collect();
     messages.join(": ")
 }
 
-/// What the error of a call says.
+/// Returns the message of a call's error.
 pub fn error<T>(result: Result<T>) -> String {
     match result {
         Ok(_) => panic!("expected an error"),
@@ -249,7 +250,7 @@ pub fn error<T>(result: Result<T>) -> String {
     }
 }
 
-/// What tasks return that run on as many threads, each of which is given its number.
+/// Runs a task on as many threads, each with its number, and returns the results.
 pub fn on_threads<T: Send>(
     count: usize,
     task: impl Fn(usize) -> Result<T> + Sync,
@@ -261,8 +262,9 @@ pub fn on_threads<T: Send>(
     })
 }
 
-/// Rotates secrets while clients write, each on a thread and a connection of its own. What `rotate` is given waits until each client
-/// has written this many rounds more; after two, all that began before is over. Returns how many rounds each has written.
+/// Rotates secrets while clients write, each on its own thread and connection. The function that `rotate`
+/// gets waits until each client has written this number of further rounds. After two rounds, all earlier ones
+/// have ended. Returns the number of rounds of each client.
 pub fn rotate_while_clients_write<S: Shop, const CLIENTS: usize>(
     database: &Database,
     rounds: usize,
@@ -293,7 +295,7 @@ pub fn rotate_while_clients_write<S: Shop, const CLIENTS: usize>(
                 std::thread::yield_now();
             }
         };
-        // On a thread of its own, as this one has a runtime already.
+        // This thread already has a runtime, so the rotation runs on another one.
         let rotate = || S::block_on(async { rotate(S::connect(database).await?, &wait).await });
         let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
         is_done.store(true, Ordering::SeqCst);
@@ -364,7 +366,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
     for (value, fault) in [(text("abc"), TYPE), (bytes("01"), INTEGER)] {
         let read = shop.read_team_id(&value).await;
         if S::ADAPTER == "diesel" && matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
-            // diesel's own driver makes numbers of text before anyone can look at the type.
+            // diesel's own driver converts text into numbers before the type can be checked.
             let message = error(read);
             assert!(message.contains("Numeric overflow"), "{value}: {message}");
         } else {
@@ -406,7 +408,7 @@ async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Verdic
     Ok(Passed)
 }
 
-/// What an id opens to that a client made up: a random key.
+/// Returns the internal id of a client's made-up id: a random key.
 pub fn opened_made_up_id<T: SealedResource>() -> T::Internal {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a good secret");

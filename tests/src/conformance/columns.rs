@@ -26,7 +26,7 @@ use crate::kind::Kind;
 use crate::random::Random;
 use crate::{Result, cases, sql};
 
-/// A row of a user's profile, as an ORM has it.
+/// A row of a user's profile in an ORM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile<I, E> {
     pub id: I,
@@ -36,7 +36,7 @@ pub struct Profile<I, E> {
 
 pub type ProfileOf<S> = Profile<IdOf<<S as Shop>::User>, Encrypted<<S as Shop>::User, String>>;
 
-/// What a column is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+/// The calls on a column of a connection as calls of a macro: their arguments and their results.
 #[macro_export]
 macro_rules! column_methods {
     ($write:ident $($with:tt)*) => {
@@ -72,14 +72,14 @@ macro_rules! column_methods {
     };
 }
 
-/// What every adapter does with encrypted columns of strings, each in its ORM's own way.
+/// The operations of every adapter on encrypted columns of strings, in the ORM's own way.
 #[expect(clippy::ptr_arg, reason = "a column's values are of any type")]
 pub trait ColumnShop: IntegerShop {
     type Column<T: OpaqueId, E: Encoding<String>>: Clone + Send + Sync;
 
     fn create_column<T: OpaqueId, E: Encoding<String>>(dialect: Dialect, name: &str) -> String;
 
-    /// Without settings, they must be there.
+    /// Without settings, the table must already have them.
     async fn open_column<T: OpaqueId, E: Encoding<String>>(
         &self,
         keyring: &SharedKeyring,
@@ -118,12 +118,13 @@ pub trait ColumnShop: IntegerShop {
         })
     }
     async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result;
-    /// In the order of ids.
+    /// Returns the profiles in the order of ids.
     async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>>;
     async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result;
 }
 
-/// Writes what is the same in every adapter; the expression is what the calls take, and the path makes a future of what they return.
+/// Writes the methods that are the same in every adapter. The expression is the calls' argument, and the path
+/// converts their result into a future.
 #[macro_export]
 macro_rules! column_calls {
     ($column:ident, $self:ident, $on:expr, $done:path) => {
@@ -175,7 +176,7 @@ macro_rules! column_calls {
     };
 }
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name for one adapter.
 pub fn all<S: ColumnShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
@@ -204,14 +205,14 @@ async fn create<S: ColumnShop, T: OpaqueId, E: Encoding<String>>(
     shop.open_column(&keyring(0)?, name.into(), Some(Settings::default())).await
 }
 
-/// Another process.
+/// Opens the column as another process.
 async fn fresh<S: ColumnShop, T: OpaqueId, E: Encoding<String>>(
     shop: &S,
 ) -> Result<S::Column<T, E>> {
     shop.open_column(&keyring(0)?, NAME.into(), None).await
 }
 
-/// Adds rows whose notes are these texts, in the order of their ids.
+/// Adds rows with these texts as notes, in the order of their ids.
 async fn add<S: ColumnShop>(
     shop: &S,
     column: &S::Column<S::User, Json>,
@@ -228,7 +229,7 @@ async fn add<S: ColumnShop>(
     Ok(rows)
 }
 
-/// All notes, decrypted.
+/// Returns all notes, decrypted.
 async fn read<S: ColumnShop>(
     shop: &S,
     column: &S::Column<S::User, Json>,
@@ -272,7 +273,7 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     let nulls = database.integer("COUNT(*)", "profiles WHERE address IS NULL")?;
     assert_eq!(nulls, 2);
 
-    // To another value, and to none; each encryption of a value is another one.
+    // The value changes to another one and to none. Each encryption of a value differs.
     let mut profile = found[2].clone();
     let again = S::encrypt(&notes, profile.id, "b")?;
     profile.notes = S::encrypt(&notes, profile.id, "b")?;
@@ -296,7 +297,7 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     Ok(Passed)
 }
 
-/// Erasing a group leaves nothing of it, also in a backup, and no other value is lost.
+/// Erasing a group leaves nothing of it, even in a backup, and no other value is lost.
 async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     shop.create_profiles(database).await?;
     let column = create::<S, S::User, Initials>(shop, database, NAME).await?;
@@ -310,7 +311,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     let open = async |keyring: SharedKeyring| {
         shop.open_column::<S::User, Initials>(&keyring, NAME.into(), None).await
     };
-    // What is left without groups, as another process reads it.
+    // The remaining notes without groups, as another process reads them.
     let is_left = async |column: &S::Column<S::User, Initials>, erased: &str| -> Result {
         for profile in shop.profiles().await? {
             let (id, text) = (profile.id, &texts[&profile.id]);
@@ -334,12 +335,12 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     let id = generate();
     let refused = shop.encrypt_on(&other, id, &"a new".to_owned()).await;
     assert!(error(refused).contains("its group is erased"));
-    // Moved to another row.
+    // The value is moved to another row.
     let profiles = shop.profiles().await?;
     let moved = shop.decrypt_on(&column, id, &profiles[1].notes).await;
     assert!(error(moved).contains("not genuine"));
 
-    // Another secret and no new values, and then a dictionary, which makes new ones.
+    // First another secret without new values, and then a dictionary, which requires new ones.
     let rotated = open(keyring(1)?).await?;
     let rekeyed = shop.rekey(&rotated, &notes(), |_| {}).await?;
     assert_eq!((rekeyed.rows, rekeyed.lost), (0, 0));
@@ -353,7 +354,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     assert_eq!((rekeyed.rows, rekeyed.lost), (20, 0));
     is_left(&other, "a").await?;
     assert_eq!(shop.verify(&other, &notes(), |_| {}).await?.problems, []);
-    // A sweep leaves marks in the place of erased values.
+    // A sweep leaves marks in place of erased values.
     let swept = shop.sweep(&rotated, &notes(), Duration::ZERO, |_| {}).await?;
     assert!(swept.rows > 0 && swept.lost == 0, "{swept:?}");
     is_left(&other, "a").await?;
@@ -366,7 +367,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
         database.execute(&format!("INSERT INTO {table} SELECT * FROM backup_of_{table}"))?;
     }
     is_left(&open(keyring(0)?).await?, "a").await?;
-    // New settings would make other ids of the same groups.
+    // New settings would create other ids for the same groups.
     database.execute("DELETE FROM profiles_notes_meta")?;
     let (keyring_0, settings) = (keyring(0)?, Some(Settings::default()));
     let begun = shop.open_column::<S::User, Initials>(&keyring_0, NAME.into(), settings).await;
@@ -381,7 +382,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     Ok(Passed)
 }
 
-/// What a server, or somebody with its password, may do to values.
+/// Changes to values by a server, or by an attacker with its password.
 async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     shop: &S,
     database: &Database,
@@ -429,19 +430,19 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
         }
         assert!(shown.contains(expected), "{harm}: {shown}");
         assert!(shown.starts_with("a value of profiles_notes"), "{shown}");
-        // A client may be shown it.
+        // A client may be shown the message.
         assert!(!format!("{shown} {refused:?}").contains(&digits), "{shown}");
         assert_eq!(refused.location().and_then(Location::expose_id), Some(&*digits));
         assert_eq!(S::decrypt(&notes, second, &harmed[1].notes)?, rows[1].1);
     }
 
-    // As another column, in another context, of another resource, and under another secret.
+    // Decryption fails for another column, another context, another resource, and another secret.
     assert!(S::decrypt(&addresses, first, &written[0].notes).is_err());
     let open = |keyring, name: TableName, settings| async move {
         shop.open_column::<S::User, Json>(&keyring, name, settings).await
     };
     let context = TableName::new(NAME).context("tenant 42");
-    // Its settings are bound to the context as well.
+    // The settings are bound to the context as well.
     assert!(error(open(keyring(0)?, context.clone(), None).await).contains("not genuine"));
     database
         .execute(&S::create_column::<S::User, Json>(dialect(database.kind), "profiles_other"))?;
@@ -456,7 +457,7 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     let retired = open(secrets(1, None)?.into(), NAME.into(), None).await;
     assert!(error(retired).contains("no secret with key id 0"));
 
-    // Without settings, a column that is in use does not begin again.
+    // Without settings, a column in use does not start again.
     database.execute("DELETE FROM profiles_notes_meta")?;
     let missing = error(fresh::<S, S::User, Json>(shop).await);
     assert!(missing.contains("the tables profiles_notes_… have no settings"), "{missing}");
@@ -477,7 +478,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     let samples: Vec<_> = (1_000..3_000).map(text).collect();
     shop.train(&notes, &samples, 2_048).await?;
 
-    // Another process reads what is compressed with a dictionary that it has not seen, if it may ask for it.
+    // Another process can read a value that is compressed with an unknown dictionary if it may ask for it.
     let plain = shop.profiles().await?.swap_remove(0);
     assert!(S::is_current(&other, &plain.notes) && !S::is_current(&notes, &plain.notes));
     let mut trained = plain.clone();
@@ -499,8 +500,8 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     assert_eq!(S::decrypt(&other, plain.id, &latest)?, "a");
     shop.configure(&other, Settings::default().row_level(19)).await?;
 
-    // A row that the application changes after it was read keeps what the application has written, and one that cannot be
-    // read stays. Rows are read in the order of their ids, 64 at once.
+    // A row that the application changes after it was read keeps the application's value, and an unreadable
+    // one stays. Rows are read in the order of their ids, 64 at once.
     let (changed, broken) = (rows[40].0, rows[20].0);
     let theirs = S::encrypt(&notes, changed, "written meanwhile")?;
     let update = |id: IdOf<S::User>, body: &[u8]| {
@@ -524,7 +525,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
             resume_unwind(Box::new("in the middle"));
         }
     };
-    // It ends in the middle, as a process does that is killed.
+    // It ends in the middle, like a killed process.
     {
         let column = self::notes();
         assert!(panics(shop.rekey(&notes, &column, progress)).await);
@@ -532,7 +533,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     }
     let again = error(shop.rekey(&notes, &self::notes(), |_| {}).await);
     assert!(again.contains("expected format 1"), "{again}");
-    // The value may be of the first dictionary, as far as anybody knows.
+    // The value may have been compressed with the first dictionary.
     let swept = error(shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await);
     assert!(swept.contains("expected format 1"), "{swept}");
     assert_eq!(count(database, "profiles_notes_meta")?, 3);
@@ -547,7 +548,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     let hour = Duration::from_secs(3_600);
     let kept = shop.sweep(&notes, &self::notes(), hour, |_| {}).await?;
     assert_eq!((kept.dictionaries, kept.dictionaries_left), (0, 1));
-    // The caller names a column that has no values, or the values of another encrypted column.
+    // The caller names a column without values, or the values of another encrypted column.
     let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
     for theirs in [None, Some(S::encrypt(&addresses, broken, "London")?)] {
         repaired.address = theirs;
@@ -564,7 +565,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     assert_eq!(read(shop, &notes).await?, expected);
     assert!(shop.profiles().await?.iter().all(|profile| S::is_current(&notes, &profile.notes)));
 
-    // To another secret: settings and dictionaries as well.
+    // Settings and dictionaries change to the new secret as well.
     let new = shop.open_column::<S::User, Json>(&keyring(1)?, NAME.into(), None).await?;
     assert!(!S::is_current(&new, &found[0].notes));
     let before = S::encrypt(&notes, changed, "before")?;
@@ -580,7 +581,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     Ok(Passed)
 }
 
-/// Secrets are rotated while clients write: no write is lost, and nothing needs the old secret after `rekey`.
+/// Secrets are rotated while clients write. No write is lost, and nothing needs the old secret after `rekey`.
 async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     const WRITERS: usize = 3;
     const ROWS: usize = 20;
@@ -590,7 +591,7 @@ async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database)
     let settings = Some(Settings::default());
     let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), settings).await?;
     let rows = add(shop, &notes, (0..WRITERS * ROWS).map(|_| "0".to_owned())).await?;
-    // Each has rows of its own, and writes the round into all of them.
+    // Each client has its own rows, and writes the round into all of them.
     let write = async |shop: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
         let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
         for round in rounds {
@@ -601,11 +602,11 @@ async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database)
         }
         Ok(())
     };
-    // It waits until no write is left that was encrypted before.
+    // It waits for the end of all earlier writes.
     let rotate = async |shop: S, wait: &dyn Fn()| {
         wait();
         shared.replace(secrets(1, Some(0))?)?;
-        // Beside writers that also write what is not current, or are faster.
+        // Writers also write values that are not current, or are faster.
         for _ in 0..3 {
             shop.rekey(&notes, &self::notes(), |_| {}).await?;
         }
@@ -624,7 +625,7 @@ async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database)
     Ok(Passed)
 }
 
-/// Keys of 64, 32 and, where the database has them, 32 unsigned bits.
+/// Keys have 64, 32 and, where the database has them, 32 unsigned bits.
 async fn columns_of_rows_by_integers<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     let bits = [i64::MIN, -1, 0, 7, i64::MAX].map(|key| Ok((key, from_key(key)?)));
     by_integers::<S, S::Team>(shop, database, "BIGINT", bits).await?;
@@ -648,7 +649,7 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
         Kind::Postgres => "BYTEA",
         _ => "BLOB",
     };
-    // Words that are reserved.
+    // These words are reserved.
     let [table, key, value] = match database.kind {
         Kind::Mysql | Kind::Mariadb => ["`order`", "`index`", "`group`"],
         _ => [r#""order""#, r#""index""#, r#""group""#],
@@ -674,7 +675,7 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
         shop.open_column::<T, Json>(&secrets(1, None)?.into(), "order_group".into(), None).await?;
     let verified = shop.verify(&alone, &column, |_| {}).await?;
     assert_eq!((verified.values, verified.problems), (4, vec![]));
-    // The last row's value in the first row.
+    // The last row's value is in the first row.
     let first = ids[0].0;
     let body = S::encrypt(&alone, ids[4].1, "b")?;
     let body = database.kind.bytes(body.as_bytes());

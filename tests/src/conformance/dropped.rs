@@ -1,5 +1,5 @@
-//! The cases of calls that are dropped: by a time-out, by `select!`, because a client has left. What a server has
-//! acknowledged before and after stays, and the pool is as sound as before. Each is written once.
+//! The cases of dropped calls: by a time-out, by `select!`, because a client has left. All rows that a server
+//! acknowledged before and after stay, and the pool remains usable. Each case is written once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -27,17 +27,18 @@ use crate::load::HANGS;
 use crate::random::{Random, SEED};
 use crate::{Result, cases};
 
-/// What every adapter does on a pool.
+/// The operations of every adapter on a pool.
 pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
-    /// On a pool of at most this number of connections; none where calls block, and so can't be dropped.
+    /// Returns a pool of at most this number of connections. There is none if calls block, because they
+    /// cannot be dropped.
     async fn pool(database: &Database, connections: u32) -> Result<Option<Self>>;
 
     async fn close(self) -> Result;
 
-    /// Spawns [`Load::repeat`]: that its future is `Send` is known of each adapter only.
+    /// Spawns [`Load::repeat`]. Only each adapter knows that its future is `Send`.
     fn spawn(load: Arc<Load<Self>>) -> JoinHandle<Result>;
 
-    /// In a transaction of the caller's: reads a text twice, and calls `between` in between.
+    /// Reads a text twice in a transaction of the caller's, and calls `between` in between.
     async fn read_twice(
         &self,
         select: &str,
@@ -51,8 +52,8 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
         Ok([before, after])
     }
 
-    /// In a transaction of the caller's: gets or inserts `first`, and drops a call that does so with `second`. Rolls
-    /// back, or drops the transaction as well. Returns whether the call was dropped.
+    /// In a transaction of the caller's, gets or inserts `first`, and drops the same call with `second`.
+    /// Rolls back, or drops the transaction as well. Returns whether the call was dropped.
     async fn drop_in_a_transaction(
         &self,
         map: &Invoices<Self>,
@@ -75,7 +76,7 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
     }
 }
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name for one adapter.
 pub fn all<S: PoolShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
@@ -88,18 +89,18 @@ pub fn all<S: PoolShop>() -> Cases {
     }
 }
 
-/// When a call is dropped.
+/// The moment at which a call is dropped.
 #[derive(Clone, Copy)]
 pub enum Moment {
-    /// As soon as it has been polled this number of times.
+    /// The call is dropped after this number of polls.
     Polled(usize),
-    /// Instead of being polled once more: what it waits for is there.
+    /// The call is dropped instead of a further poll, although its result is ready.
     Woken(usize),
     After(Duration),
 }
 
 impl Moment {
-    /// What the call returns, unless it is dropped.
+    /// Returns the call's result unless it is dropped.
     pub async fn drop<T>(self, call: impl Future<Output = T>) -> Option<T> {
         let (mut polls, is_at_once) = match self {
             Self::Polled(polls) => (polls, true),
@@ -123,7 +124,7 @@ impl Moment {
 
 #[derive(Clone, Copy)]
 enum Call {
-    /// Of UUIDs that other calls ask for as well.
+    /// The UUIDs are shared with other calls.
     GetOrInsertShared,
     GetOrInsert,
     GetOrInsertAll(usize),
@@ -144,10 +145,10 @@ const CALLS: [Call; 8] = [
     Call::Next,
 ];
 
-/// What calls have said, and what was wrong about it.
+/// The results of calls and their faults.
 struct Record<S: PoolShop> {
     mapped: HashMap<External<S::Invoice>, IdOf<S::Invoice>>,
-    /// Deleted, or rolled back.
+    /// The UUIDs that were deleted or rolled back.
     gone: Vec<External<S::Invoice>>,
     numbers: BTreeSet<u64>,
     completed: usize,
@@ -163,7 +164,7 @@ impl<S: PoolShop> Record<S> {
         }
     }
 
-    /// What another pool finds, and may write.
+    /// Checks that another pool finds the mappings and may write.
     async fn look_up(&mut self, database: &Database, map: &Invoices<S>) -> Result {
         let other = S::connect(database).await?;
         let (externals, ids): (Vec<_>, Vec<_>) = self.mapped.clone().into_iter().unzip();
@@ -204,7 +205,7 @@ impl<S: PoolShop> fmt::Display for Record<S> {
     }
 }
 
-/// Calls on one pool, of which some are dropped.
+/// Calls on one pool. Some of them are dropped.
 pub struct Load<S: PoolShop> {
     shop: S,
     map: Invoices<S>,
@@ -238,7 +239,7 @@ impl<S: PoolShop> Load<S> {
         self.random.lock().expect("nobody panics in here")
     }
 
-    /// Makes a call, and the calls that it needs, and records their results.
+    /// Makes a call and the calls that it needs, and records their results.
     async fn call(&self, call: Call) -> Result {
         let Self { shop, map, .. } = self;
         match call {
@@ -300,7 +301,7 @@ impl<S: PoolShop> Load<S> {
         self.record().wrong(what);
     }
 
-    /// Makes a call that nobody drops.
+    /// Makes a call that is not dropped.
     async fn complete(&self, call: Call) -> Result {
         match within(self.call(call)).await? {
             Ok(()) => self.record().completed += 1,
@@ -329,7 +330,7 @@ impl<S: PoolShop> Load<S> {
         Ok(done.is_none())
     }
 
-    /// Makes as many calls at a time as the larger pool has connections.
+    /// Makes as many concurrent calls as the larger pool has connections.
     async fn calls(&self) -> Result {
         let [issue, get_or_insert, next] =
             [Call::Issue, Call::GetOrInsert, Call::Next].map(|call| self.complete(call));
@@ -337,15 +338,15 @@ impl<S: PoolShop> Load<S> {
         Ok(())
     }
 
-    /// A transaction of the caller's is at the server's own isolation level.
+    /// Checks that a transaction of the caller's has the server's own isolation level.
     async fn transaction(&self, database: &Database) -> Result {
-        // Nobody writes there while a transaction reads, and there is but one level.
+        // No other client writes while a transaction reads, and there is only one level.
         if database.kind == Kind::Sqlite {
             return Ok(());
         }
         let update = || database.execute("UPDATE probe SET n = n + 1");
         match within(self.shop.read_twice("SELECT CONCAT(n) FROM probe", update)).await? {
-            // By default PostgreSQL's transactions see what others commit, and those of the others don't.
+            // By default only PostgreSQL's transactions see the commits of others.
             Ok([before, after]) => {
                 if (before == after) == (database.kind == Kind::Postgres) {
                     self.wrong("another isolation level");
@@ -356,7 +357,7 @@ impl<S: PoolShop> Load<S> {
         Ok(())
     }
 
-    /// No connection is in a transaction, or has a lock.
+    /// Checks that no connection is in a transaction or has a lock.
     async fn connections(&self, database: &Database) -> Result {
         let left: &[_] = match database.kind {
             Kind::Postgres => &[
@@ -376,10 +377,10 @@ impl<S: PoolShop> Load<S> {
                  WHERE state = 'ACTIVE' AND processlist_db = DATABASE() AND processlist_id <> CONNECTION_ID()",
             )],
             Kind::Mariadb => &[("a transaction left", "")],
-            // Another one may write: that is looked at for all databases.
+            // The check that another connection may write covers all databases.
             Kind::Sqlite => &[],
         };
-        // A pool rolls back by itself what was dropped, after the call.
+        // A pool rolls back dropped transactions by itself, after the call.
         let deadline = Instant::now() + HANGS;
         for (what, left) in left {
             let left = || match database.kind {
@@ -397,7 +398,7 @@ impl<S: PoolShop> Load<S> {
         Ok(())
     }
 
-    /// Runs what drops calls; then looks at the pool, and at all that was acknowledged.
+    /// Runs calls that are dropped. Then checks the pool and all acknowledged rows.
     async fn check(
         self: Arc<Self>,
         database: &Database,
@@ -430,13 +431,13 @@ impl<S: PoolShop> Load<S> {
     }
 }
 
-/// An error if it takes too long.
+/// Returns an error if the call takes too long.
 async fn within<T>(call: impl Future<Output = T>) -> Result<T> {
     let done = tokio::time::timeout(HANGS, call).await;
     Ok(done.map_err(|_| format!("a call took {HANGS:?}"))?)
 }
 
-/// With both indexes, on a pool of each size.
+/// Runs a case with both indexes, on a pool of each size.
 async fn on_pools<S: PoolShop>(
     database: &Database,
     sizes: &[u32],
@@ -469,7 +470,7 @@ async fn at_every_await(mut drop: impl AsyncFnMut(Moment) -> Result<bool>) -> Re
     for moment in [Moment::Polled, Moment::Woken] {
         let mut polls = 1;
         while drop(moment(polls)).await? {
-            // The rows of a long answer are much alike.
+            // The rows of a long answer are similar, so some polls are skipped.
             polls += 1 + polls / 4;
         }
     }
@@ -500,7 +501,7 @@ async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -
     Ok(outcome)
 }
 
-/// Its driver may have read a part of an answer.
+/// Returns whether the driver gives up a connection because it may have read a part of an answer.
 fn gives_up_a_connection_that_waits<S: PoolShop>(database: &Database) -> Result {
     let index = indexes().next().ok_or("no index")?;
     let drop_one = async || -> Result {
@@ -511,7 +512,7 @@ fn gives_up_a_connection_that_waits<S: PoolShop>(database: &Database) -> Result 
         let call = shop.find(&map, External::random());
         let found = Moment::After(Duration::from_millis(200)).drop(call).await;
         assert!(found.is_none(), "the call did not wait");
-        // By another connection, as this one still waits.
+        // Another connection is used, because this one still waits.
         shop.read_twice("SELECT CONCAT(1)", || Ok(())).await?;
         shop.close().await
     };
@@ -550,7 +551,7 @@ async fn calls_dropped_in_a_transaction<S: PoolShop>(_: &S, database: &Database)
     .await
 }
 
-/// A hundred with each index, eight at a time on four connections, as when clients leave.
+/// Each index has a hundred tasks, eight at a time on four connections, as when clients leave.
 async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     on_pools::<S>(database, &[4], async |load| {
         let spawn = || S::spawn(Arc::clone(load));
@@ -581,7 +582,8 @@ async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> V
     .await
 }
 
-/// An insert that fails before its transaction begins does not leave its isolation level to the caller's next one.
+/// An insert that fails before its transaction begins does not leave its isolation level to the caller's next
+/// one.
 async fn a_failed_call_leaves_no_setting<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     let is_hashed = indexes().any(|index| index == Index::Hashed);
     if !is_hashed || !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
@@ -596,14 +598,14 @@ async fn a_failed_call_leaves_no_setting<S: PoolShop>(_: &S, database: &Database
     database.execute("DROP TABLE opaque_id_slots")?;
     let inserted = shop.get_or_insert(&map, External::random()).await;
     assert!(inserted.is_err());
-    // By default a transaction does not see what others commit.
+    // By default a transaction does not see the commits of others.
     let update = || database.execute("UPDATE probe SET n = n + 1");
     let [before, after] = shop.read_twice("SELECT CAST(n AS CHAR) FROM probe", update).await?;
     assert_eq!(before, after);
     Ok(Passed)
 }
 
-/// How long calls are dropped at random, and that all cases print their figures.
+/// Returns how long calls are dropped at random. If it is set, all cases print their figures.
 fn seconds() -> Result<Option<u64>> {
     let seconds = std::env::var("OPAQUE_ID_TEST_SECONDS").ok();
     Ok(seconds.map(|seconds| seconds.parse()).transpose()?)
@@ -614,14 +616,14 @@ fn any_below(random: &mut Random, limit: Duration) -> Duration {
 }
 
 async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Verdict {
-    // Both sizes of the pool share the seconds; otherwise it is every await's case that finds most.
+    // Both sizes of the pool share the seconds. Otherwise the case of every await finds most faults.
     let duration = match seconds()? {
         Some(seconds) => Duration::from_secs(seconds) / 2,
         None => Duration::from_millis(200),
     };
     on_pools::<S>(database, &[1, 3], async |load| {
         let end = Instant::now() + duration;
-        // For each call, so that about half of them are dropped.
+        // The limits of each call adapt so that about half of the calls are dropped.
         let mut limits = CALLS.map(|_| Duration::from_millis(2));
         while Instant::now() < end {
             for (call, limit) in CALLS.into_iter().zip(&mut limits) {
@@ -638,7 +640,8 @@ async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Ver
     .await
 }
 
-/// Each lost connection costs a call at most, also in a pool that tests none before it lends them.
+/// Each lost connection costs at most one call, even in a pool that does not test connections before it lends
+/// them.
 async fn a_pool_recovers_from_lost_connections<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     const CONNECTIONS: u32 = 3;
     if database.kind == Kind::Sqlite {

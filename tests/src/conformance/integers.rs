@@ -1,4 +1,4 @@
-//! Integer keys that are not a `BIGINT`: the 32-bit ones, unsigned ones, and columns that are to become wider.
+//! Integer keys that are not a `BIGINT`: 32-bit keys, unsigned keys, and columns that will become wider.
 
 use opaque_id_core::OpaqueId;
 
@@ -24,11 +24,11 @@ pub trait IntegerShop: Shop {
     type Unsigned: OpaqueId<Key = u32>;
 
     async fn add_number(&self, number: &NumberOf<Self>) -> Result;
-    /// By a list of ids, in the order of ids.
+    /// Finds rows by a list of ids, in the order of ids.
     async fn find_numbers(&self, ids: &[IdOf<Self::Number>]) -> Result<Vec<NumberOf<Self>>>;
     async fn read_number_id(&self, expression: &str) -> Result<IdOf<Self::Number>>;
 
-    /// On MySQL and MariaDB only.
+    /// Adds a row. It is for MySQL and MariaDB only.
     async fn add_unsigned(&self, _row: UnsignedOf<Self>) -> Result {
         Err("the database has no unsigned integers".into())
     }
@@ -73,7 +73,7 @@ fn number<S: IntegerShop>(id: i32, next_id: Option<i32>, team_id: i64) -> Result
     Ok((from_key(id)?, next_id, from_key(team_id)?))
 }
 
-/// Of the adapter, or of diesel itself.
+/// Checks an error of the adapter or of diesel itself.
 fn assert_invalid(found: &str, resource: &str, fault: &str) {
     let invalid = format!("invalid key for `{resource}`{fault}");
     assert!(found.contains(&invalid) || found.contains("Numeric overflow"), "{found}");
@@ -85,7 +85,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdi
         number::<S>(-1, Some(i32::MIN), 2)?,
         number::<S>(i32::MAX - 1, Some(-1), 3)?,
     ];
-    // SeaORM itself takes no negative key from MySQL for a new row's.
+    // SeaORM itself rejects a negative key from MySQL for a new row.
     database.execute("INSERT INTO numbers (id, team_id) VALUES (-2147483648, 1)")?;
     database.execute("INSERT INTO numbers (id, next_id, team_id) VALUES (-1, -2147483648, 2)")?;
     shop.add_number(&numbers[2]).await?;
@@ -97,7 +97,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdi
     let found = shop.find_numbers(&[made]).await?;
     assert_eq!(found, [(made, None, from_key(4)?)]);
 
-    // What does not fit is an error and never another number.
+    // A value that does not fit is an error and never another number.
     let wide = match database.kind {
         Kind::Postgres => "4294967303::bigint",
         Kind::Sqlite => "4294967303",
@@ -110,7 +110,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdi
 
 /// An application with `key = i64` runs before and after its column becomes a `BIGINT`.
 async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
-    // Above 2^31 where the column is unsigned, so that a driver that wraps is found out.
+    // An unsigned column has a value above 2^31, so that a wrapping driver is detected.
     let largest = match database.kind {
         Kind::Mysql | Kind::Mariadb => u32::MAX.into(),
         _ => i32::MAX.into(),
@@ -131,7 +131,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Databa
             database.execute("ALTER TABLE numbers MODIFY team_id BIGINT NOT NULL")?;
         }
     }
-    // On PostgreSQL, "cached plan must not change result type" for what a connection has prepared.
+    // On PostgreSQL, a connection's prepared statements fail with "cached plan must not change result type".
     let shop = S::connect(database).await?;
     shop.add_number(&too_wide).await?;
     let found = shop.find_numbers(&[first.0, too_wide.0]).await?;
@@ -155,17 +155,17 @@ async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Verdict
         "1 0\n2147483648 4294967296\n4294967294 9223372036854775807"
     );
 
-    // As an `i32`, if it fits.
+    // The value is read as an `i32`, if it fits.
     let smallest = shop.read_number_id("(SELECT MIN(id) FROM unsigned_numbers)");
     assert_eq!(smallest.await?, from_key(1)?);
     let found = error(shop.read_number_id("(SELECT MAX(id) FROM unsigned_numbers)").await);
     assert_invalid(&found, "number", ": the integer does not fit");
 
-    // An auto-incremented key, and one that no `i64` has room for.
+    // One key is auto-incremented, and one does not fit an `i64`.
     database.execute("INSERT INTO unsigned_numbers (team_id) VALUES (9223372036854775808)")?;
     let found = error(shop.all_unsigned().await);
     assert_invalid(&found, "team", ": the integer does not fit");
-    // The server refuses what the column has no room for.
+    // The server refuses values that do not fit the column.
     let negative = (from_key(7)?, from_key(-1)?);
     assert!(shop.add_unsigned(negative).await.is_err());
     Ok(Passed)

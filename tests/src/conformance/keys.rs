@@ -1,4 +1,4 @@
-//! The cases of keys: ranges of them, and sequences whose numbers come from the database.
+//! The cases of keys: ranges, and sequences with numbers from the database.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
-/// What a sequence is asked for on a connection, as calls of a macro.
+/// The calls on a sequence of a connection as calls of a macro.
 #[macro_export]
 macro_rules! sequence_methods {
     ($write:ident $($with:tt)*) => {
@@ -33,29 +33,29 @@ macro_rules! sequence_methods {
     };
 }
 
-/// What every adapter does with keys, each in its ORM's own way.
+/// The operations of every adapter on keys, in the ORM's own way.
 pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
     type Sequence: Clone + Send + Sync;
 
-    /// In blocks of this size.
+    /// Creates a sequence with blocks of this size.
     fn sequence(block: u32) -> Self::Sequence;
     fn sharded(sequence: Self::Sequence, shards: Shards) -> Self::Sequence;
     fn create_sequences_sql(dialect: Dialect) -> String;
 
     sequence_methods!(declare_calls);
 
-    /// By `BETWEEN`, in the order of ids.
+    /// Finds users by `BETWEEN`, in the order of ids.
     async fn users_between(&self, range: IdRange<IdOf<Self::User>>) -> Result<Vec<UserOf<Self>>>;
     async fn legacy_between(
         &self,
         range: IdRange<IdOf<Self::Legacy>>,
     ) -> Result<Vec<IdOf<Self::Legacy>>>;
-    /// The rows that a page is made of.
+    /// Returns the rows of a page.
     async fn users_of_page(
         &self,
         page: &PageRequest<Position<IdOf<Self::User>>>,
     ) -> Result<Vec<UserOf<Self>>>;
-    /// The columns `id`, `nickname`, `score` and `seen` as text, by the condition and the order.
+    /// Returns the columns `id`, `nickname`, `score` and `seen` as text, by the condition and the order.
     async fn people_of_page(
         &self,
         page: PageSql<'_, Sorted, IdOf<Self::Team>>,
@@ -71,14 +71,15 @@ pub type Person<S> = (IdOf<<S as Shop>::Team>, Option<String>, Option<i32>, Stri
 pub const SELECT_PEOPLE: &str =
     "SELECT id, nickname, score, CAST(seen AS CHAR(19)) AS seen_text FROM people WHERE ";
 
-/// Writes what is the same in every adapter; the expression is what a sequence's calls take, and the path makes a future of what they return.
+/// Writes the methods that are the same in every adapter. The expression is the argument of a sequence's
+/// calls, and the path converts their result into a future.
 #[macro_export]
 macro_rules! sequence_calls {
     ($sequence:ident, $self:ident, $on:expr, $done:path) => {
         type Sequence = $sequence<Order>;
 
         fn sequence(block: u32) -> $sequence<Order> {
-            // In a group of MySQL sixteen tasks may be in each other's way for longer than by default.
+            // In a group of MySQL sixteen tasks may conflict for longer than the default.
             $sequence::new().block(block).retry_for(::std::time::Duration::from_secs(60))
         }
 
@@ -94,7 +95,7 @@ macro_rules! sequence_calls {
     };
 }
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name for one adapter.
 pub fn all<S: KeyShop>() -> Cases {
     cases! {
         S, |shop, database, case| {
@@ -112,12 +113,12 @@ pub fn all<S: KeyShop>() -> Cases {
     }
 }
 
-/// 2022-02-22 19:22:22 UTC.
+/// Returns 2022-02-22 19:22:22 UTC.
 fn noon() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_645_557_742)
 }
 
-/// A row every millisecond from noon on.
+/// Returns a row for every millisecond from noon on.
 fn users<S: Shop>(count: u64) -> Result<Vec<UserOf<S>>> {
     let user = |millis| -> Result<UserOf<S>> {
         let key = Uuid7::from_parts(1_645_557_742_000 + millis, 0xabc, millis << 40);
@@ -126,7 +127,7 @@ fn users<S: Shop>(count: u64) -> Result<Vec<UserOf<S>>> {
     (0..count).map(user).collect()
 }
 
-/// And the database touches no other row for it.
+/// The database reads no other row for the range.
 async fn range_of_time_is_exactly_its_rows<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     let users = users::<S>(3_000)?;
     shop.add_users(&users).await?;
@@ -155,7 +156,7 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(shop: &S, database: &Data
     let plan = database.lines(&format!("{explain} {select}"))?.replace(".00 ", " ");
     let wanted: &[&str] = match database.kind {
         Kind::Postgres => &["users_pkey", "(actual rows=100 loops=1)", "Index Cond: "],
-        // The scan itself, below the filter, gives no more.
+        // The scan itself, below the filter, returns no more rows.
         Kind::Mysql => &["-> Index range scan on users using PRIMARY", "rows=100 loops=1)"],
         Kind::Mariadb => &[
             r#""access_type": "range""#,
@@ -191,7 +192,7 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Ver
         let key = Uuid6Generator::with(clock, SystemRandom).generate();
         sixes.push(from_key(Uuid::from(key))?);
     }
-    // All over the range, with no time in them.
+    // The keys are spread over the range and contain no time.
     let hour = Duration::from_secs(3_600);
     let pseudo = PseudoOrderedGenerator::new(&MasterSecret::generate(), hour, 16)?;
     for id in sixes.iter().rev().copied() {
@@ -229,8 +230,9 @@ async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
     forth_and_back(users, query, seal, |cursor| Ok(keyring.open_cursor(cursor)?)).await
 }
 
-/// Equal names, the empty name and no name, scores, and times of whole seconds, in lists of all kinds. And a row that was inserted and not
-/// read back is neither repeated nor passed over, though its position has more digits than its column.
+/// The rows have equal names, the empty name and no name, scores, and times of whole seconds, in lists of all
+/// kinds. A row that was inserted and not read back is neither repeated nor skipped, although its position
+/// has more digits than its column.
 async fn pages_by_other_columns<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     let (text, seen) = match database.kind {
         Kind::Postgres => ("TEXT", "timestamp(0)"),
@@ -311,7 +313,7 @@ async fn names_of_columns_are_quoted<S: KeyShop>(_: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-/// From the first page to the last by `next`, and from there to the first by `previous`, in both orders.
+/// Reads from the first page to the last by `next`, and back to the first by `previous`, in both orders.
 async fn forth_and_back<R: Clone + Debug + PartialEq, P, C>(
     mut expected: Vec<R>,
     query: impl AsyncFn(&PageRequest<P>) -> Result<Vec<R>>,
@@ -363,14 +365,14 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Verdi
     assert!(error(shop.next(&S::sequence(10)).await).contains("opaque_id_sequences"));
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
 
-    // Two processes.
+    // The sequences belong to two processes.
     let (ours, theirs) = (S::sequence(100), S::sequence(7));
     let (mut our_numbers, mut their_numbers) = (Vec::new(), Vec::new());
     for _ in 0..150 {
         our_numbers.push(number(shop.next(&ours).await?));
         their_numbers.push(number(shop.next(&theirs).await?));
     }
-    // From the rest of a block, and from more than a block.
+    // The numbers come from the rest of a block, and from more than a block.
     let shared = ours.clone();
     our_numbers.extend(shop.next_all(&shared, 1_000).await?.into_iter().map(number));
     our_numbers.extend(shop.next_all(&ours, 3).await?.into_iter().map(number));
@@ -381,7 +383,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Verdi
     }
     let all: BTreeSet<u64> = our_numbers.iter().chain(&their_numbers).copied().collect();
     assert_eq!(all.len(), our_numbers.len() + their_numbers.len(), "a number twice");
-    // At most a block of each is left.
+    // At most a block of each remains.
     let used = database.integer("used", "opaque_id_sequences WHERE name = 'order'")?;
     let used = usize::try_from(used)?;
     assert!((all.len()..all.len() + 107).contains(&used), "{used}");
@@ -401,7 +403,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Verdi
 
 async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(_: &S, database: &Database) -> Verdict {
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
-    // Half of them share one, each of the others is a process of its own.
+    // Half of the tasks share one sequence, and each of the others is its own process.
     let shared = S::sequence(20);
     let take = |task: usize| -> Result<Vec<u64>> {
         let sequence = match task % 2 {

@@ -1,4 +1,4 @@
-//! The cases of what a server refuses or makes wait for, and of how often it is asked. Each is written once.
+//! The cases of a server's refusals and waits, and of the number of requests. Each case is written once.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -22,7 +22,7 @@ use crate::kind::Kind;
 use crate::sql;
 use crate::{Result, cases};
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name for one adapter.
 pub fn all<S: MapShop + KeyShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
@@ -36,12 +36,12 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
     }
 }
 
-/// The statements of a call, by the server's own log, as the guide's table has them.
+/// The statements of a call in the server's own log are those of the guide's table.
 async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
     shop: &S,
     database: &Database,
 ) -> Verdict {
-    // Such a server's log is another's.
+    // The log of such a server is not available.
     if database.kind == Kind::Sqlite || !database.kind.is_contained() {
         return Ok(NotApplicable);
     }
@@ -110,14 +110,14 @@ async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
     Ok(Passed)
 }
 
-/// The log of a server, as long as it is on.
+/// The log of a server while it is on.
 struct Log<'d> {
     database: &'d Database,
     _only: Option<MutexGuard<'static, ()>>,
 }
 
 impl<'d> Log<'d> {
-    /// One at a time where it is on for all sessions or none.
+    /// If it is on for all sessions or none, one test uses it at a time.
     fn start(database: &'d Database) -> Result<Self> {
         static MYSQL: Mutex<()> = Mutex::new(());
         static MARIADB: Mutex<()> = Mutex::new(());
@@ -140,7 +140,7 @@ impl<'d> Log<'d> {
         Ok(log)
     }
 
-    /// What was sent until now is counted apart from what is sent from now on.
+    /// Counts later requests separately.
     fn mark(&self) -> Result {
         let mark = self.text_of_mark();
         self.database.execute(&format!("SELECT '{mark}'"))
@@ -150,7 +150,7 @@ impl<'d> Log<'d> {
         format!("mark of {}", self.database.name())
     }
 
-    /// How many requests about mappings and sequences the database's sessions have sent before each mark.
+    /// Returns the number of requests about mappings and sequences before each mark.
     fn read(&self) -> Result<Vec<usize>> {
         let database = self.database;
         let sessions = database.sessions()?;
@@ -202,7 +202,8 @@ impl Drop for Log<'_> {
     }
 }
 
-/// In the caller's transaction and outside of it, once, in whatever language the server's messages are.
+/// A wait for a lock is a conflict in the caller's transaction and outside of it, once, in any language of
+/// the server's messages.
 async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let prepare = match database.kind {
         Kind::Sqlite => return Ok(NotApplicable),
@@ -239,11 +240,12 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Databa
     Ok(Passed)
 }
 
-/// By the adapter's `retry`, whatever the ORM has done about it. MySQL and MariaDB have such conflicts only in clusters.
+/// The adapter's `retry` recognizes the conflict, whatever the ORM has done about it. MySQL and MariaDB have
+/// such conflicts only in clusters.
 async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     const COUNT: &str = "INSERT INTO probe SELECT COUNT(*) FROM probe";
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
-    // A group of MySQL writes to no table without a primary key; PostgreSQL's transactions insert the same.
+    // A group of MySQL writes to no table without a primary key. PostgreSQL's transactions insert the same.
     let key = match database.kind {
         Kind::Postgres => "",
         _ => " PRIMARY KEY",
@@ -260,7 +262,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
             let theirs = || database.execute(&theirs);
             shop.retry_at_commit(serializable, COUNT, theirs).await?
         }
-        // The file can't be written while it is read.
+        // The file cannot be written while it is read.
         Kind::Sqlite => {
             let read = || {
                 reader = Some(sql::on_a_thread(async || {
@@ -288,8 +290,8 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
     Ok(Passed)
 }
 
-/// A server or a pooler closes connections: for maintenance, because they were idle, or because somebody kills them. MySQL and
-/// MariaDB say so only to the next statement.
+/// A server or a pooler closes connections for maintenance, because they were idle, or on request. MySQL and
+/// MariaDB report this only to the next statement.
 async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     if database.kind == Kind::Sqlite {
@@ -312,7 +314,7 @@ async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database)
     Ok(Passed)
 }
 
-/// MySQL and MariaDB leave rows out of an answer without an error.
+/// MySQL and MariaDB omit rows from an answer without an error.
 async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);
@@ -333,7 +335,7 @@ async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(shop: &S, database: &Datab
     Ok(Passed)
 }
 
-/// The row that is in the way of the next integer is another UUID's.
+/// The row with the next integer belongs to another UUID.
 async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     const LAST: &str = "9223372036854775807";
     for index in indexes() {
@@ -354,14 +356,14 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
             let counter = format!("the counter of the table {index}_ids");
             let used_up = error(shop.get_or_insert_all(map, &random(3)).await);
             assert!(used_up.contains(&counter), "{used_up}");
-            // A replica to which rows were copied without the counter is in this state.
+            // A replica with rows that were copied without the counter is in this state.
             database.execute(&format!("ALTER TABLE {index}_ids ALTER COLUMN id RESTART WITH 1"))?;
             let behind = error(shop.get_or_insert(map, random(1)[0]).await);
             assert!(behind.contains(&counter), "{behind}");
             let restart = format!("ALTER TABLE {index}_ids ALTER COLUMN id RESTART WITH {LAST}");
             database.execute(&restart)?;
         }
-        // Some use the last one, some do not.
+        // Some calls use the last integer and others do not.
         let _ = shop.get_or_insert(map, random(1)[0]).await;
         let alone = error(shop.get_or_insert(map, random(1)[0]).await);
         let many = error(shop.get_or_insert_all(map, &random(3)).await);
@@ -374,7 +376,7 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
     Ok(Passed)
 }
 
-/// MySQL would compare it with 16 bytes and find nothing.
+/// MySQL would compare the text with 16 bytes and find nothing.
 async fn a_column_of_text_is_an_error<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);

@@ -1,4 +1,5 @@
-//! What the adapters promise, case by case. Each adapter's test target gives its shops, and runs the cases on each database.
+//! The promises of the adapters, case by case. Each adapter's test target provides its shops, and runs the
+//! cases on each database.
 
 pub mod cases;
 pub mod columns;
@@ -26,7 +27,7 @@ use packs::PackShop;
 use report::{Case, Cases, Outcome, Report};
 use types::TypeShop;
 
-/// An adapter on a database: the shared cases, then its own.
+/// Returns the cases of an adapter on a database: the shared ones, then its own.
 pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(kind: Kind, own: Cases) -> Vec<Case> {
     let shared = [
         cases::all::<S>(),
@@ -43,7 +44,7 @@ pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(kind: Kind, own: Ca
     all.map(|(name, run)| Case { adapter: S::ADAPTER, kind, name, run }).collect()
 }
 
-/// Runs the chosen cases, and compares the columns of the table that they come out at with those of docs/CONFORMANCE.md.
+/// Runs the chosen cases, and compares the resulting columns with the table in docs/CONFORMANCE.md.
 pub fn main(all: Vec<Case>) -> ExitCode {
     trials::main(|args| run(args, &all))
 }
@@ -91,7 +92,7 @@ fn run(args: &trials::Arguments, all: &[Case]) -> Result<ExitCode> {
     Ok(ran.exit_code)
 }
 
-/// Each once, where it stood first.
+/// Returns each name once, at its first place.
 fn in_order(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut seen = BTreeSet::new();
     names.filter(|name| seen.insert(*name)).collect()

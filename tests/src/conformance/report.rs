@@ -7,21 +7,21 @@ use crate::Result;
 use crate::database::Database;
 use crate::kind::Kind;
 
-/// The table that whole runs have to come out at, of all adapters.
+/// The expected table of whole runs with all adapters.
 const DOCUMENTED: &str = include_str!("../../../docs/CONFORMANCE.md");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// The database has no such thing, or the adapter.
+    /// The database or the adapter has no such feature.
     NotApplicable,
     Failed,
 }
 
-/// What a case returns.
+/// The result of a case.
 pub type Verdict = Result<Outcome>;
 
-/// Cases of an adapter on a database.
+/// The cases of an adapter on a database.
 pub type Cases = Vec<(&'static str, fn(&Database) -> Verdict)>;
 
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Case {
     pub run: fn(&Database) -> Verdict,
 }
 
-/// Cases by name, each of which is run with a shop of its own.
+/// Writes cases by name. Each runs with its own shop.
 #[macro_export]
 macro_rules! cases {
     ($shop:ty, |$on:ident, $database:ident, $run:ident| $body:expr; $($case:ident)*) => {
@@ -59,8 +59,8 @@ impl Report {
         self.outcomes.lock().expect("no test panics in here").insert((column, case), outcome);
     }
 
-    /// In Markdown: a row for each case that ran, a column for each adapter, and in each cell a mark for each
-    /// database, in the order of [`Kind::ALL`].
+    /// Returns the table in Markdown. It has a row for each case that ran, a column for each adapter, and in
+    /// each cell a mark for each database, in the order of [`Kind::ALL`].
     pub fn table(&self, adapters: &[&'static str], cases: &[&'static str]) -> String {
         let outcomes = self.outcomes.lock().expect("no test panics in here");
         let rows = cases.iter().map(|case| {
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// The columns of some adapters in docs/CONFORMANCE.md.
+/// Returns the columns of some adapters in docs/CONFORMANCE.md.
 pub fn documented(adapters: &[&str]) -> String {
     let rows = DOCUMENTED.lines().filter(|line| line.starts_with('|'));
     let cells = |row: &'static str| row.trim_matches('|').split('|').map(str::trim);
@@ -95,7 +95,7 @@ pub fn documented(adapters: &[&str]) -> String {
     markdown(adapters, rows)
 }
 
-/// A table without the rows that have nothing in any column.
+/// Returns a table without empty rows.
 fn markdown(adapters: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
     let mut table = format!("| case | {} |\n", adapters.join(" | "));
     table += &format!("|---|{}\n", "---|".repeat(adapters.len()));

@@ -1,4 +1,4 @@
-//! What every adapter does for the shared cases, each in its ORM's own way.
+//! The operations of every adapter for the shared cases, in the ORM's own way.
 
 use opaque_id_core::generator::Generate;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::database::Database;
 use crate::kind::Kind;
 
-/// Declares what a table is asked for on a connection, one call after the other: what it is given, and what it returns.
+/// Declares the calls on a table of a connection: their arguments and their results.
 #[macro_export]
 macro_rules! declare_calls {
     (@ [$($generics:tt)*] $table:ty, $name:ident($($arg:ident: $type:ty),*) -> $returned:ty) => {
@@ -21,7 +21,8 @@ macro_rules! declare_calls {
     };
 }
 
-/// Writes them; the expression is what the calls take, and the path makes a future of what they return.
+/// Writes these calls. The expression is the calls' argument, and the path converts their result into a
+/// future.
 #[macro_export]
 macro_rules! delegate_calls {
     (
@@ -43,7 +44,7 @@ macro_rules! delegate_calls {
 
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// An adapter on a database: each resource has the adapter's own `Internal<T>`.
+/// An adapter on a database. Each resource has the adapter's own `Internal<T>`.
 pub trait Shop: Sized {
     const ADAPTER: &'static str;
 
@@ -53,31 +54,31 @@ pub trait Shop: Sized {
     type Order: OpaqueId<Key = StructuredKey>;
     type Legacy: OpaqueId<Key = Uuid>;
 
-    /// Runs a case; blocking adapters can't inside of tokio.
+    /// Runs a case. Blocking adapters cannot run inside of tokio.
     fn block_on<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
         on_tokio(case)
     }
 
     async fn connect(database: &Database) -> Result<Self>;
 
-    /// The tables of `schema/`.
+    /// Creates the tables of `schema/`.
     async fn create_tables(&self, database: &Database) -> Result {
         database.execute(schema(database.kind))
     }
 
-    /// Inserts a team whose key the database makes.
+    /// Inserts a team with a key from the database.
     async fn add_team(&self, name: &str) -> Result<IdOf<Self::Team>>;
     async fn add_user(&self, user: &UserOf<Self>) -> Result;
-    /// Inserts many in few statements.
+    /// Inserts many users in few statements.
     async fn add_users(&self, users: &[UserOf<Self>]) -> Result;
     async fn find_user(&self, id: IdOf<Self::User>) -> Result<Option<UserOf<Self>>>;
-    /// By a list of ids, in the order of ids.
+    /// Finds users by a list of ids, in the order of ids.
     async fn find_users(&self, ids: &[IdOf<Self::User>]) -> Result<Vec<UserOf<Self>>>;
-    /// A page by key.
+    /// Returns a page by key.
     async fn users_after(&self, id: IdOf<Self::User>, limit: u8) -> Result<Vec<UserOf<Self>>>;
     async fn all_users(&self) -> Result<Vec<UserOf<Self>>>;
     async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>>;
-    /// By a join: users of a team, in the order of ids, and the team's name.
+    /// Returns the users of a team by a join, in the order of ids, and the team's name.
     async fn members(&self, team: IdOf<Self::Team>) -> Result<Vec<(UserOf<Self>, String)>>;
     /// Updates name and team.
     async fn update_user(&self, user: &UserOf<Self>) -> Result;
@@ -86,16 +87,16 @@ pub trait Shop: Sized {
     async fn add_keys(&self, keys: &KeysOf<Self>) -> Result;
     async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>>;
     async fn add_legacy(&self, id: IdOf<Self::Legacy>) -> Result;
-    /// In the database's order.
+    /// Returns all ids in the database's order.
     async fn all_legacy(&self) -> Result<Vec<IdOf<Self::Legacy>>>;
 
-    /// Reads an expression of SQL as an id, as a field of a row is read.
+    /// Reads an SQL expression as an id, like a field of a row.
     async fn read_user_id(&self, expression: &str) -> Result<IdOf<Self::User>>;
     async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<Self::User>>>;
     async fn read_team_id(&self, expression: &str) -> Result<IdOf<Self::Team>>;
     async fn read_order_id(&self, expression: &str) -> Result<IdOf<Self::Order>>;
 
-    /// How the database runs a statement with one id bound to it.
+    /// Returns the database's plan for a statement with one bound id.
     async fn explain(&self, explain: &str, id: IdOf<Self::User>) -> Result<String>;
 
     /// A transaction of the caller's.
@@ -113,7 +114,8 @@ pub trait Shop: Sized {
         transaction: Self::Transaction<'_>,
     ) -> std::result::Result<(), (Error, Option<Retry>)>;
     async fn rollback(transaction: Self::Transaction<'_>) -> Result;
-    /// Whether a rollback failed because a dropped call has broken the connection. The pool closes such a connection.
+    /// Returns whether a rollback failed because a dropped call has broken the connection. The pool closes
+    /// such a connection.
     fn is_broken(_: &Error) -> bool {
         false
     }
@@ -144,7 +146,7 @@ pub fn on_tokio<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
 
 pub type IdOf<T> = <T as OpaqueId>::Internal;
 pub type UserOf<S> = User<IdOf<<S as Shop>::User>, IdOf<<S as Shop>::Team>>;
-/// An event's, an order's, an old one's and a team's.
+/// The keys of an event, an order, an old row and a team.
 pub type KeysOf<S> = (
     IdOf<<S as Shop>::Event>,
     IdOf<<S as Shop>::Order>,

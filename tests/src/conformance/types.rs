@@ -1,4 +1,4 @@
-//! The types of columns: an id can be read from every column that the driver reads the plain key from, if it reads the right key.
+//! The types of columns. An id can be read from every column from which the driver reads the right plain key.
 
 use opaque_id_core::resource::{InternalId, ReprOf};
 
@@ -11,7 +11,7 @@ use crate::conformance::shop;
 use crate::database::Database;
 use crate::kind::Kind;
 
-/// A type of keys, on every database that has it.
+/// A type of keys on every database that has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key {
     I32,
@@ -95,8 +95,8 @@ struct Column {
     query: String,
     /// The integer 7, the UUID, or neither.
     key: Option<&'static str>,
-    /// Whether an id may be refused although the driver reads the right key. The driver also reads wrong keys from this type: it cuts
-    /// off a fraction, takes 16 characters for a UUID, or takes text that is no number for 0.
+    /// Whether an id may be refused although the driver reads the right key. The driver also reads wrong keys
+    /// from this type: it cuts off a fraction, takes 16 characters for a UUID, or takes other text for 0.
     is_inexact: bool,
 }
 

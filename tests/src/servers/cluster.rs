@@ -1,5 +1,5 @@
-//! Clusters of three servers in containers of Debian's packages, on a network of their own, and what stands before
-//! them.
+//! Clusters of three servers in containers of Debian's packages, on their own network, and the programs
+//! before them.
 
 use testcontainers::runners::SyncRunner;
 use testcontainers::{Container as Running, ContainerRequest, GenericImage, ImageExt};
@@ -12,27 +12,27 @@ use crate::Result;
 use crate::kind::Kind;
 use crate::sql::text;
 
-/// What the nodes are to each other.
+/// The relation of the nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
-    /// Of MariaDB, where each node takes writes.
+    /// A MariaDB cluster in which each node accepts writes.
     Galera,
-    /// A group of MySQL, where each member takes writes.
+    /// A group of MySQL in which each member accepts writes.
     MultiPrimary,
-    /// A group of MySQL, where the first member takes writes.
+    /// A group of MySQL in which the first member accepts writes.
     SinglePrimary,
-    /// The first is a primary of PostgreSQL, with two synchronous replicas.
+    /// A primary of PostgreSQL with two synchronous replicas. The first is the primary.
     Replicas,
-    /// Of PostgreSQL, where Patroni makes one of them the primary.
+    /// A PostgreSQL cluster in which Patroni selects the primary.
     Patroni,
 }
 
-/// What shares connections between the clients of a server.
+/// A program that shares connections between the clients of a server.
 #[derive(Clone, Copy)]
 pub enum Pooler {
     /// 16 clients share 4 connections, each for one transaction at a time.
     PgBouncer,
-    /// The same.
+    /// The same as PgBouncer.
     Odyssey,
     /// Each client has a connection to each node, and reads on any of them.
     Pgpool,
@@ -51,7 +51,7 @@ impl Topology {
 pub struct Cluster {
     pub nodes: Vec<Node>,
     topology: Topology,
-    /// Removed after its nodes.
+    /// The network. It is removed after its nodes.
     network: Network,
 }
 
@@ -102,7 +102,7 @@ impl Cluster {
 
     /// Waits until every node sees all of them at work.
     pub fn wait_until_whole(&self) -> Result {
-        // A node that is not ready refuses it.
+        // A node that is not ready refuses the query.
         let kind = self.kind();
         let members = match kind {
             Kind::Mariadb => {
@@ -111,7 +111,7 @@ impl Cluster {
             Kind::Mysql => {
                 "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'"
             }
-            // Only a primary knows of the others; a replica is one that answers.
+            // Only a primary knows the others. A replica only has to answer.
             _ => {
                 "SELECT (1 + COUNT(*) + 2 * pg_is_in_recovery()::int)::text FROM pg_stat_replication WHERE state = 'streaming'"
             }
@@ -138,7 +138,7 @@ impl Cluster {
         self.filter(node, &rules)
     }
 
-    /// Ends what [`cut_off`](Self::cut_off) began.
+    /// Reverses [`cut_off`](Self::cut_off).
     pub fn reconnect(&self, node: usize) -> Result {
         self.filter(node, "iptables --flush")
     }
@@ -150,14 +150,15 @@ impl Cluster {
         docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
     }
 
-    /// Sends each connection to the next node: MySQL Router before a group, else HAProxy. Before Patroni's nodes it sends all to the
-    /// primary, by what each says of itself.
+    /// Starts a load balancer that sends each connection to the next node: MySQL Router before a group, and
+    /// HAProxy otherwise. Before Patroni's nodes it sends all to the primary, according to each node's
+    /// status.
     pub fn load_balancer(&self) -> Result<Node> {
         let port = container::port(self.kind());
         let names = || self.nodes.iter().map(|node| &*node.name);
         if self.kind() == Kind::Mysql {
             let nodes = names().map(|name| format!("{name}:{port}")).collect::<Vec<_>>().join(",");
-            // Cases drop calls that connect, and it blocks a host that leaves off too often.
+            // Cases drop calls that connect, and the router blocks a host that does so too often.
             let configuration = format!(
                 "[DEFAULT]\nlogging_folder =\n[logger]\nlevel = WARNING\n\
                  [routing:all]\nbind_address = 0.0.0.0\nbind_port = {port}\ndestinations = {nodes}\n\
@@ -182,7 +183,7 @@ impl Cluster {
         self.in_front("haproxy", "haproxy -f", &configuration, port)
     }
 
-    /// Before the first node, which takes writes.
+    /// Starts a pooler before the first node, because that one accepts writes.
     pub fn pooler(&self, pooler: Pooler) -> Result<Node> {
         let first = &self.nodes[0].name;
         let (program, run, configuration) = match pooler {
@@ -238,7 +239,7 @@ impl Cluster {
     }
 }
 
-/// A container that runs a script.
+/// Returns a container that runs a script.
 fn shell(image: &str) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     GenericImage::new(name, tag).with_entrypoint("/bin/sh").into()
@@ -260,7 +261,7 @@ impl Node {
         Ok(Self { name: name.to_owned(), kind, port, running })
     }
 
-    /// At its own address, which may be another one after each start.
+    /// Returns the URL. Its address may change after each start.
     pub fn url(&self) -> Result<String> {
         let (address, port) = (self.running.get_bridge_ip_address()?, self.port);
         Ok(match self.kind {
@@ -274,12 +275,12 @@ impl Node {
         docker(&[&["exec", self.running.id()], command].concat())
     }
 
-    /// By SIGKILL, whatever it is doing.
+    /// Kills the node by SIGKILL.
     pub fn kill(&self) -> Result {
         container::kill(self.running.id())
     }
 
-    /// Starts it after a [`kill`](Self::kill), and does not wait until it is a member again.
+    /// Starts the node after a [`kill`](Self::kill), and does not wait until it is a member again.
     pub fn start_again(&self) -> Result {
         Ok(self.running.start()?)
     }

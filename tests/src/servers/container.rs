@@ -1,4 +1,4 @@
-//! Servers in containers: official images, or where they can't be pulled ones made here.
+//! Servers in containers, with official images, or with images built here if those cannot be pulled.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -34,24 +34,24 @@ pub struct Container {
     pub url: String,
     kind: Kind,
     running: Running<GenericImage>,
-    /// Removed after it.
+    /// The network. It is removed after the container.
     _network: Network,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The databases are thrown away: nothing has to survive.
+    /// The databases are temporary, so nothing has to survive.
     None,
-    /// As the server has it by default: what it has acknowledged survives.
+    /// The server has its default durability: all acknowledged rows survive.
     Full,
 }
 
-/// What a container has of the machine, and the options of its server.
+/// The share of a container in the machine, and the options of its server.
 #[derive(Default)]
 pub struct Limits {
-    /// In MiB, with what the kernel caches for it.
+    /// The memory in MiB, including the kernel's cache for it.
     pub memory: Option<u32>,
-    /// Reads, and as many writes, per second.
+    /// The reads per second, and the same number of writes.
     pub iops: Option<u32>,
     pub options: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl Container {
         })
     }
 
-    /// Starts MariaDB, whose tables are of MyRocks.
+    /// Starts MariaDB with tables of MyRocks.
     pub fn start_myrocks() -> Result<Self> {
         let image = image::make_myrocks()?;
         let options = ["--plugin-load-add=ha_rocksdb", "--default-storage-engine=RocksDB"];
@@ -76,7 +76,7 @@ impl Container {
         Self::new(Kind::Mariadb, request.with_network(&network.name).start()?, network)
     }
 
-    /// Starts a server that is as durable as its options say, on a disk.
+    /// Starts a server on a disk, with the durability of its options.
     pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
         let memory = limits.memory.map(|mib| i64::from(mib) << 20);
         let throttled = match limits.iops {
@@ -85,7 +85,8 @@ impl Container {
             }
             None => None,
         };
-        // Outside of the image's layers, which another process may write for the container.
+        // The data is outside of the image's layers, because another process may write those for the
+        // container.
         let volume = HostMount {
             target: Some(data(kind).to_owned()),
             typ: Some(MountType::VOLUME),
@@ -148,12 +149,12 @@ impl Container {
         self.running.id()
     }
 
-    /// By SIGKILL, whatever it is doing.
+    /// Kills the server by SIGKILL.
     pub fn kill(&self) -> Result {
         kill(self.running.id())
     }
 
-    /// Stops all of its processes where they are, until [`resume`](Self::resume).
+    /// Stops all of its processes until [`resume`](Self::resume).
     pub fn pause(&self) -> Result {
         with_docker(async |docker| docker.pause_container(self.id()).await)
     }
@@ -170,7 +171,7 @@ impl Container {
     }
 }
 
-/// The images that this run has made where none could be pulled.
+/// The images that this run has built because none could be pulled.
 fn made() -> MutexGuard<'static, BTreeMap<Kind, String>> {
     static MADE: Mutex<BTreeMap<Kind, String>> = Mutex::new(BTreeMap::new());
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -186,8 +187,8 @@ fn with_docker<T: Send>(
     on_a_thread(async || Ok(act(Docker::connect_with_defaults()?).await?))
 }
 
-/// In memory, and waiting for nothing to be written; without TLS, which costs the client most of the time in which it
-/// connects, built without optimization.
+/// Configures a server in memory that waits for no write. It has no TLS, because TLS takes most of a
+/// connection's time in clients without optimization.
 fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
     let no_tls = match kind {
         Kind::Mysql => "--tls-version=",
@@ -205,14 +206,14 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
             "--skip-log-bin",
             "--innodb-flush-log-at-trx-commit=0",
             "--skip-innodb-doublewrite",
-            // Cases drop calls that connect, and the server blocks a host that leaves off too often.
+            // Cases drop calls that connect, and the server blocks a host that does so too often.
             "--max-connect-errors=1000000",
         ]),
     }
 }
 
-/// At the container's own address if it can be reached: behind Docker's proxy a request of more than 20 kB waits for
-/// 40 ms.
+/// Returns the container's own address if it can be reached. Behind Docker's proxy a request of more than 20
+/// kB waits for 40 ms.
 fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
     let is_reached =
         |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok();
@@ -245,7 +246,7 @@ pub(super) fn port(kind: Kind) -> u16 {
     }
 }
 
-/// Where a server has its data.
+/// Returns the folder of a server's data.
 fn data(kind: Kind) -> &'static str {
     match kind {
         Kind::Postgres => "/var/lib/postgresql",
@@ -253,7 +254,7 @@ fn data(kind: Kind) -> &'static str {
     }
 }
 
-/// The disk of Docker's volumes.
+/// Returns the disk of Docker's volumes.
 fn disk() -> Result<String> {
     let docker = with_docker(async |docker| docker.info().await)?;
     let folder = docker.docker_root_dir.ok_or("Docker has no root folder")?;
@@ -265,7 +266,7 @@ fn disk() -> Result<String> {
     let numbers = image::output(&mut findmnt).map_err(|error| format!("{advice} ({error})"))?;
     let device = Path::new("/sys/dev/block").join(numbers.trim());
     let device = device.canonicalize().map_err(|error| format!("{advice} ({error})"))?;
-    // Limits are those of whole disks.
+    // Limits apply to whole disks.
     let disk = match device.join("partition").exists() {
         true => device.parent(),
         false => Some(&*device),
@@ -280,7 +281,7 @@ fn request(
     limit: impl Fn(&mut HostConfig) + Send + Sync + 'static,
 ) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
-    // What the final server says on standard error, and the one that sets up the database does not.
+    // The final server prints this on standard error, and the one that sets up the database does not.
     let ready = match kind {
         Kind::Postgres => "database system is ready to accept connections",
         _ => "port: 3306 ",
@@ -289,7 +290,7 @@ fn request(
         .with_exposed_port(port(kind).tcp())
         .with_wait_for(WaitFor::message_on_stderr(ready));
     let request = match kind {
-        // A password costs the client a tenth of a second each time it connects, built without optimization.
+        // A password costs clients without optimization a tenth of a second for each connection.
         Kind::Postgres => image.with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust"),
         Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
         _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
@@ -297,7 +298,7 @@ fn request(
     let published = format!("{}/tcp", port(kind));
     request.with_label(LABEL, "1").with_startup_timeout(STARTUP).with_host_config_modifier(
         move |config| {
-            // On loopback only.
+            // The ports are published on loopback only.
             config.publish_all_ports = Some(false);
             let binding =
                 PortBinding { host_ip: Some("127.0.0.1".into()), host_port: Some(String::new()) };

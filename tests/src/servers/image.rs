@@ -1,7 +1,8 @@
-//! Images of Debian's own server packages, for machines that reach no container registry.
+//! Images of Debian's own server packages, for machines without access to a container registry.
 //!
-//! Where no registry can be reached, images are built of the distribution's server packages, with entrypoints that keep as much of the
-//! official contract as the tests use. So the same test command passes behind a firewall, on real servers.
+//! Without a registry, images are built of the distribution's server packages. Their entrypoints provide the
+//! parts of the official contract that the tests use. So the same test command passes behind a firewall, on
+//! real servers.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,21 +17,21 @@ const RUN: &str = "#!/bin/sh\nexec \"$@\"\n";
 struct Recipe {
     name: &'static str,
     suite: String,
-    /// With commas between.
+    /// The packages, separated by commas.
     packages: &'static str,
     entrypoint: &'static str,
 }
 
-/// The suite of Debian whose servers are wanted instead of the newest.
+/// Returns the suite of Debian for the servers, if it is not the newest.
 pub(super) fn other_suite() -> Option<String> {
     std::env::var("OPAQUE_ID_TEST_SUITE").ok()
 }
 
-/// The name of an image with the kind's server, which is made unless it is there.
+/// Returns the name of an image with the kind's server, and builds it if it is missing.
 pub(super) fn make(kind: Kind) -> Result<String> {
     let other_suite = other_suite();
     let (suite, packages, entrypoint) = match kind {
-        // Only the newest suite is known by its version.
+        // The version is known only for the newest suite.
         Kind::Postgres if other_suite.is_some() => ("", "postgresql", include_str!("postgres.sh")),
         Kind::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
         Kind::Mysql => ("sid", "mysql-server", include_str!("mysql.sh")),
@@ -46,7 +47,8 @@ pub(super) fn make(kind: Kind) -> Result<String> {
     .make()
 }
 
-/// The name of an image with what goes between servers and their clients, which is made unless it is there.
+/// Returns the name of an image with the programs between servers and their clients, and builds it if it is
+/// missing.
 pub(super) fn make_network_tools() -> Result<String> {
     Recipe {
         name: "network-tools",
@@ -57,7 +59,7 @@ pub(super) fn make_network_tools() -> Result<String> {
     .make()
 }
 
-/// The name of an image with PostgreSQL, Patroni and etcd, which is made unless it is there.
+/// Returns the name of an image with PostgreSQL, Patroni and etcd, and builds it if it is missing.
 pub(super) fn make_patroni() -> Result<String> {
     Recipe {
         name: "patroni",
@@ -68,7 +70,7 @@ pub(super) fn make_patroni() -> Result<String> {
     .make()
 }
 
-/// The name of an image with MariaDB and the plugin of MyRocks, which is made unless it is there.
+/// Returns the name of an image with MariaDB and the plugin of MyRocks, and builds it if it is missing.
 pub(super) fn make_myrocks() -> Result<String> {
     Recipe {
         name: "myrocks",
@@ -84,7 +86,7 @@ impl Recipe {
         let mut hasher = DefaultHasher::new();
         (&self.suite, self.packages, self.entrypoint).hash(&mut hasher);
         let image = format!("opaque-id-test-{}:{:016x}", self.name, hasher.finish());
-        // Another process may be making it: the tests of a cluster run beside the others.
+        // Another process may be building it, because the tests of a cluster run beside the others.
         let lock = std::env::temp_dir().join(image.replace(':', "-") + ".lock");
         let lock = File::create(lock)?;
         lock.lock()?;
@@ -122,7 +124,7 @@ impl Recipe {
                 .stdin(stdout),
         );
         if !root.wait()?.success() {
-            // What came through before it failed is no server.
+            // A partial download is not a server.
             let _ = docker(&["image", "rm", image]);
             return Err(format!("mmdebstrap could not make a root with {}", self.packages).into());
         }
@@ -130,7 +132,7 @@ impl Recipe {
     }
 }
 
-/// The Debian mirror of this machine's own apt, which is set up for images as well.
+/// Returns the Debian mirror of this machine's own apt. Images use it too.
 fn mirror() -> Result<String> {
     static MIRROR: std::sync::OnceLock<std::result::Result<String, String>> =
         std::sync::OnceLock::new();
@@ -148,7 +150,7 @@ fn find_mirror() -> Result<String> {
     Ok(apt_mirror()?.ok_or(ADVICE)?)
 }
 
-/// Installs the Debian package of a program unless the program is there.
+/// Installs the Debian package of a program unless the program exists.
 pub fn install(program: &str) -> Result {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock();

@@ -1,4 +1,5 @@
-//! One server of each kind for the whole run: one that the environment names, one that the tests share, or a container.
+//! One server of each kind for the whole run: a server from the environment, a server that the tests share,
+//! or a container.
 
 mod cluster;
 mod container;
@@ -16,10 +17,10 @@ use std::collections::BTreeMap;
 use crate::Result;
 use crate::kind::Kind;
 
-/// The variable by which tests find servers that all of them share: for each a kind, a URL and a container.
+/// The variable through which tests find shared servers. It has a kind, a URL and a container for each.
 pub const SHARED: &str = "OPAQUE_ID_TEST_SERVERS";
 
-/// The variable's value. SQLite has no server to share.
+/// Returns the variable's value. SQLite has no server to share.
 pub fn share(servers: &BTreeMap<Kind, Server>) -> String {
     let shared = servers.iter().filter_map(|(kind, server)| {
         let container = server.container_id()?;
@@ -28,7 +29,7 @@ pub fn share(servers: &BTreeMap<Kind, Server>) -> String {
     Vec::from_iter(shared).join(",")
 }
 
-/// The URL and the container of the shared server of a kind.
+/// Returns the URL and the container of the shared server of a kind.
 fn shared(kind: Kind) -> Option<(String, String)> {
     let shared = std::env::var(SHARED).ok()?;
     shared.split(',').find_map(|server| {
@@ -39,17 +40,17 @@ fn shared(kind: Kind) -> Option<(String, String)> {
 }
 
 pub struct Server {
-    /// Of a database that exists, without any tables of ours.
+    /// The URL of an existing database without any tables of ours.
     pub url: String,
     pub version: String,
-    /// Of the kind and version that the tests choose by themselves.
+    /// Whether the tests chose its kind and version themselves.
     pub is_standard: bool,
     container_id: Option<String>,
-    /// Stopped and removed on drop; none if others share it.
+    /// The container. It is stopped and removed on drop. A shared server has none.
     _container: Option<Container>,
 }
 
-/// Starts what is needed, all at once.
+/// Starts the needed servers at once.
 pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
     std::thread::scope(|scope| {
         let starting: Vec<_> =
@@ -65,7 +66,7 @@ pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
 }
 
 impl Server {
-    /// The id of the container, if it is one of the tests.
+    /// Returns the id of the container, if it belongs to the tests.
     pub fn container_id(&self) -> Option<&str> {
         self.container_id.as_deref()
     }

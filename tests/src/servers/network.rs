@@ -6,8 +6,8 @@ use super::image::docker;
 use super::wait::LABEL;
 use crate::Result;
 
-/// On it a container that is killed and started again has the address that it had. On the network that all share, another
-/// one that starts meanwhile gets it.
+/// A network on which a container keeps its address when it is killed and started again. On the shared
+/// network, another container that starts meanwhile gets the address.
 pub(super) struct Network {
     pub(super) name: String,
 }
@@ -15,8 +15,9 @@ pub(super) struct Network {
 impl Network {
     pub(super) fn create() -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        // What runs left behind that were ended by a signal; a younger one may have a container that is killed just now. Docker refuses
-        // a second one at the same time, which is none the worse; without Docker the next command fails.
+        // Containers may remain from runs that a signal ended. A younger one may have just been killed.
+        // Docker refuses a concurrent second removal, and this does no harm. Without Docker the next command
+        // fails.
         let left = format!("--filter=label={LABEL}");
         let _ = docker(&["network", "prune", "--force", "--filter=until=1h", &left]);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,16 +1,16 @@
-//! How long servers may take, and by which label their containers are found.
+//! The limits for the start of servers, and the label of their containers.
 
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// Of all containers and networks of the tests.
+/// The label of all containers and networks of the tests.
 pub(super) const LABEL: &str = "opaque-id-test";
 
-/// How long a server or a cluster may take until it answers.
+/// The time within which a server or a cluster must answer.
 pub(super) const STARTUP: Duration = Duration::from_secs(180);
 
-/// Tries until it succeeds, or until servers should have started long ago.
+/// Repeats an attempt until it succeeds, or until servers should have started long ago.
 pub fn wait_for<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + STARTUP;
     loop {

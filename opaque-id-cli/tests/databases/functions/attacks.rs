@@ -1,4 +1,4 @@
-//! What sessions and roles can't do.
+//! Attacks by sessions and roles.
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
@@ -18,7 +18,7 @@ pub(crate) const ALL: &[Case] = cases![
     a_view_shows_external_ids_only,
 ];
 
-/// Settings that change what SQL means, or how it is planned.
+/// Returns settings that change the meaning of SQL, or its plan.
 fn sessions(kind: Kind) -> Vec<&'static str> {
     match kind {
         Kind::Postgres => vec![
@@ -31,7 +31,7 @@ fn sessions(kind: Kind) -> Vec<&'static str> {
             "SET client_encoding = 'SJIS'",
             "SET search_path = ''",
             "SET plpgsql.extra_errors = 'all'; SET check_function_bodies = off; SET xmloption = document",
-            // What a role may create by itself.
+            // A role may create such objects by itself.
             "CREATE SCHEMA IF NOT EXISTS evil; SET search_path = evil, pg_catalog;
              CREATE OR REPLACE FUNCTION evil.encode(bytea, text) RETURNS text LANGUAGE sql AS 'SELECT ''evil''::text';
              CREATE OR REPLACE FUNCTION evil.encrypt(bytea, bytea, text) RETURNS bytea LANGUAGE sql AS 'SELECT $1';
@@ -64,7 +64,7 @@ const SESSIONS: &[&str] = &[
 
 const KEYS: [&str; 2] = ["0192c1f0-7b1e-7a35-8f00-000000000001", "42"];
 
-/// A key that every form of the kind has room for.
+/// Returns a key that fits every form of the kind.
 fn key(kind: &str) -> &'static str {
     match kind {
         "int" => KEYS[1],
@@ -73,7 +73,8 @@ fn key(kind: &str) -> &'static str {
     }
 }
 
-/// Seals and opens after other statements, each time on a connection of its own, and compares both with the program.
+/// Seals and opens after other statements, each time on its own connection, and compares both with the
+/// program.
 fn seals_and_opens<'s>(
     functions: &Functions<'_>,
     sessions: impl IntoIterator<Item = &'s str>,
@@ -110,9 +111,9 @@ fn another_block_mode_is_an_error(database: &Database) -> Result {
         for mode in ["aes-256-ecb", "aes-128-cbc", "aes-256-cbc"] {
             let before = format!("SET block_encryption_mode = '{mode}'");
             match database.kind {
-                // It has no such setting.
+                // PostgreSQL has no such setting.
                 Kind::Postgres => continue,
-                // A call names its own. Before 11.2 there is no such setting.
+                // A call names its own mode. Before 11.2 there is no such setting.
                 Kind::Mariadb => {
                     let set =
                         format!("SET @x = 0 /*M!110200 , block_encryption_mode = '{mode}' */");
@@ -152,7 +153,7 @@ fn the_script_runs_in_any_session(database: &Database) -> Result {
     Ok(())
 }
 
-/// A role that may execute the functions and nothing else, and the subkeys, which the owner reads.
+/// Returns a role that may only execute the functions, and the subkeys, which the owner reads.
 fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
     let (database, schema) = (functions.database, &functions.schema);
     let name = database.name();
@@ -181,7 +182,7 @@ pub(crate) fn drop_role(database: &Database, role: &str) -> Result {
     })
 }
 
-/// What the client writes on both outputs if the role runs a script, which continues after errors.
+/// Returns both outputs of the client if the role runs a script and continues after errors.
 pub(crate) fn output(database: &Database, role: &str, script: &str) -> Result<String> {
     let mut client = database.client(false)?;
     client.arg(match database.kind {
@@ -192,7 +193,7 @@ pub(crate) fn output(database: &Database, role: &str, script: &str) -> Result<St
     Ok(out + &error)
 }
 
-/// What a role is told, which contains this.
+/// Checks that the role's output contains this text.
 fn says(database: &Database, role: &str, script: &str, expected: &str) -> Result<String> {
     let said = output(database, role, script)?;
     contains(&said, expected)?;
@@ -258,7 +259,7 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
             ), format!("SELECT HEX(COALESCE(block, feistel)) FROM {table};")),
         };
         let said = output(database, &role, &own)?;
-        // It may execute, and the search finds a subkey where there is one.
+        // The role may execute, and the search finds an existing subkey.
         contains(&said, &id)?;
         expect(&said, shows(&said, &subkeys), false)?;
         let owners = match database.kind {
@@ -275,7 +276,7 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
 
 fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
     if database.kind != Kind::Postgres {
-        // A grant on the application's database is none on the schema of the functions.
+        // A grant on the application's database does not apply to the schema of the functions.
         let functions = Functions::new(database, "user", "uuid7", "text");
         functions.install(OLD)?;
         let (role, subkeys) = analyst(&functions)?;
@@ -301,14 +302,14 @@ fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
     for role in [&granted, &role] {
         says(database, role, &read, denied)?;
     }
-    // A grant of a later day, and a predefined role.
+    // The role has a later grant, and a predefined role.
     let grant = format!("GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {granted}");
     database.execute(&grant)?;
     for role in [&granted, &reader] {
         let said = says(database, role, &read, "(0 rows)")?;
         expect(&said, shows(&said, &subkeys), false)?;
     }
-    // The next run takes the grant back.
+    // The next run revokes the grant.
     functions.install(OLD)?;
     says(database, &granted, &read, denied)?;
     for role in [&granted, &reader, &role] {
@@ -347,7 +348,8 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
     let key = functions.literal(KEYS[0]);
     let (name, schema) = (database.name(), &functions.schema);
     let role = format!("viewer_{name}");
-    // PostgreSQL checks whether the role that queries a view may execute its functions; the others ask the view's definer.
+    // PostgreSQL checks whether the role that queries a view may execute its functions. The others check the
+    // view's definer.
     let (r#type, grant) = match database.kind {
         Kind::Postgres => (
             "uuid",

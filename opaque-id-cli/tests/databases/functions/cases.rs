@@ -1,4 +1,4 @@
-//! What the functions return.
+//! The results of the functions.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) const ALL: &[Case] = cases![
 pub(crate) const OLD: &str = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
 pub(crate) const NEW: &str = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b";
 
-/// All keys and forms that go together.
+/// The valid combinations of keys and forms.
 pub(crate) const KINDS: [(&str, &str); 13] = [
     ("uuid7", "text"),
     ("uuid7", "tagged"),
@@ -41,14 +41,14 @@ pub(crate) const KINDS: [(&str, &str); 13] = [
     ("int", "short"),
 ];
 
-/// Of the kit, those of ids of resources that the functions have.
+/// These are the kit's vectors for ids of resources that the functions support.
 fn every_vector(database: &Database) -> Result {
     let mut resources = BTreeMap::<_, Vec<Value>>::new();
     for line in include_str!("../../../../spec/vectors.jsonl").lines() {
         let vector: Value = serde_json::from_str(line)?;
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
         let kind = if text("kind") == "i64" { "int" } else { text("kind") };
-        // A name of a function has 64 characters at most, and a text of PostgreSQL no zero.
+        // A function's name has at most 64 characters, and a text of PostgreSQL contains no zero.
         let has_name = (1..=40).contains(&text("prefix").len()) && !text("domain").is_empty();
         let is_prefix =
             !vector["requirements"].as_array().is_some_and(|of| of.contains(&json!("R1.3")));
@@ -94,11 +94,11 @@ fn of_one_resource(database: &Database, vectors: &[Value]) -> Result {
         let expected = answer.as_str().or_else(|| answer["key"].as_str()).map(str::to_owned);
         expect(&vector.to_string(), found, expected)?;
     }
-    // The next one may have another kind of key.
+    // The next resource may have another kind of key.
     functions.drop()
 }
 
-/// Numbers that differ in all bits, the same in each run.
+/// Returns numbers that differ in all bits, and are the same in each run.
 fn random(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::from_fn(move || {
@@ -109,7 +109,7 @@ fn random(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Keys of a kind that its form has room for, with the ends of their ranges.
+/// Returns keys of a kind that fit its form, including the ends of their ranges.
 fn keys(kind: &str, form: &str, count: usize) -> Vec<String> {
     let low_60 = (1 << 60) - 1;
     let random: Vec<u64> = [0, u64::MAX].into_iter().chain(random(7)).take(count + 1).collect();
@@ -159,7 +159,7 @@ fn random_keys_as_the_program(database: &Database) -> Result {
     Ok(())
 }
 
-/// A valid id, with one of its characters replaced by another one of its alphabet.
+/// Returns a valid id with one of its characters replaced by another one of its alphabet.
 fn tampered(id: &str, at: usize) -> String {
     let other = match &id[at..=at] {
         "0" => "1",
@@ -195,14 +195,15 @@ fn what_is_no_id_is_null(database: &Database) -> Result {
             "thing_".to_owned(),
         ];
         if form == "uuid" {
-            // Without hyphens, and of another version and variant.
+            // These ids lack hyphens, or have another version and variant.
             refused.extend([
                 id.replace('-', ""),
                 format!("{}7{}", &id[..14], &id[15..]),
                 format!("{}c{}", &id[..19], &id[20..]),
             ]);
         } else {
-            // A prefix in upper case, no prefix, a look-alike, a hyphen, an id of another resource.
+            // These ids have a prefix in upper case, no prefix, a look-alike, a hyphen, or the prefix of
+            // another resource.
             refused.extend([
                 id.replace("thing", "Thing"),
                 id.replace("thing_", ""),
@@ -217,7 +218,7 @@ fn what_is_no_id_is_null(database: &Database) -> Result {
             refused.extend((body..id.len()).map(|at| tampered(id, at)));
         }
         if form == "short" {
-            // Exactly one text is an id.
+            // Each id has exactly one text.
             refused.push(Functions::new(database, "thing", kind, "text").sealed(OLD, key)?);
         }
         let open = |sql: &str| functions.key_text(&functions.open(sql));
@@ -270,7 +271,7 @@ fn what_is_no_key_is_null(database: &Database) -> Result {
     if database.kind == Kind::Postgres {
         return Ok(());
     }
-    // PostgreSQL refuses arguments of other types; these servers convert them.
+    // PostgreSQL refuses arguments of other types. These servers convert them.
     for (kind, form, keys) in [
         ("uuid", "text", ["'0192c1f0-7b1e-4a35-8f00-000000000001'", "X'00'", "''"]),
         ("uuid", "tagged", ["REPEAT('a', 15)", "REPEAT('a', 17)", "REPEAT('a', 100000)"]),
@@ -309,7 +310,7 @@ fn rotation(database: &Database) -> Result {
         functions.install(OLD)?;
         is("first", &old, [true, false])?;
         for (entries, seals) in [(&both[0], &old), (&both[1], &new)] {
-            // The whole script again, and only the subkeys.
+            // The whole script runs again, and then only the subkeys.
             for options in [&[][..], &["--rotate"]] {
                 database.execute(&functions.script(entries, options)?)?;
                 is(entries, seals, [true, true])?;

@@ -1,5 +1,6 @@
-//! What `opaque-id sql functions` prints: it seals and opens as the program does, whatever the session is set to, and shows no
-//! subkey to those who may only execute it. Here are the functions of a test, and the SQL that differs between databases.
+//! The scripts of `opaque-id sql functions`. The functions seal and open like the program, with any settings
+//! of the session, and show no subkey to roles that may only execute them. This module has the functions of a
+//! test, and the SQL that differs between databases.
 
 pub(crate) mod attacks;
 pub(crate) mod cases;
@@ -16,7 +17,7 @@ use sqlx::mysql::MySqlConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Row};
 
-/// A keyring's entries, of which the first seals.
+/// A keyring's entries. The first one seals.
 pub(crate) type Entries<'e> = &'e str;
 
 /// Runs the program with lines of standard input.
@@ -30,14 +31,14 @@ pub(crate) fn opaque_id(entries: Entries<'_>, args: &[&str], input: &str) -> Res
     })
 }
 
-/// Returns whether a command succeeded, and what it wrote on both outputs.
+/// Returns whether a command succeeded, and both of its outputs.
 pub(crate) fn run(command: &mut Command, input: &str) -> Result<(bool, String, String)> {
     let output = with_input(command, input)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }
 
-/// A resource and where its functions are.
+/// A resource and the place of its functions.
 #[derive(Clone)]
 pub(crate) struct Functions<'d> {
     pub(crate) database: &'d Database,
@@ -76,7 +77,7 @@ impl<'d> Functions<'d> {
         options
     }
 
-    /// What the program prints for `sql functions`.
+    /// Returns the program's output for `sql functions`.
     pub(crate) fn script(&self, entries: Entries<'_>, options: &[&str]) -> Result<String> {
         let dialect = self.database.kind.name();
         let schema = ["--dialect", dialect, "--schema", &self.schema];
@@ -92,23 +93,23 @@ impl<'d> Functions<'d> {
         self.database.execute(&self.script("", &["--drop"])?)
     }
 
-    /// What the program seals keys to, a line per key.
+    /// Returns the program's ids for keys, a line per key.
     pub(crate) fn sealed(&self, entries: Entries<'_>, keys: &str) -> Result<String> {
         let args = [&["seal"], &self.options()[..], &["-"]].concat();
         Ok(opaque_id(entries, &args, keys)?.trim_end().to_owned())
     }
 
-    /// Checks that the function seals a key as the program does.
+    /// Checks that the function seals a key like the program.
     pub(crate) fn seals(&self, what: &str, entries: Entries<'_>, key: &str) -> Result {
         let sql = format!("SELECT {}", self.seal(&self.literal(key)));
         let expected = self.sealed(entries, key)?;
         expect(what, value(self.database, &sql)?, Some(expected))
     }
 
-    /// A key as SQL.
+    /// Returns a key as SQL.
     pub(crate) fn literal(&self, key: &str) -> String {
         match (self.key, self.database.kind) {
-            // Otherwise the least one is a number of another type.
+            // Without the cast, the least integer is a number of another type.
             ("int", Kind::Postgres) => format!("'{key}'::bigint"),
             ("int", _) => key.to_owned(),
             (_, Kind::Postgres) => format!("'{key}'::uuid"),
@@ -116,7 +117,7 @@ impl<'d> Functions<'d> {
         }
     }
 
-    /// A column or a function's result as a key's text.
+    /// Returns a column or a function's result as a key's text.
     pub(crate) fn key_text(&self, expression: &str) -> String {
         match (self.key, self.database.kind) {
             ("int", Kind::Postgres) => format!("({expression})::text"),
@@ -144,7 +145,7 @@ impl<'d> Functions<'d> {
     }
 }
 
-/// Runs statements on one connection and returns all columns of all rows of all of them, which must be texts.
+/// Runs statements on one connection. Returns all columns of all rows, which must be texts.
 pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>> {
     macro_rules! rows {
         ($options:ty) => {{
@@ -164,7 +165,7 @@ pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>
     .map_err(|error| format!("{error}\n{sql}").into())
 }
 
-/// The only value of the last statement.
+/// Returns the only value of the last statement.
 pub(crate) fn value(database: &Database, sql: &str) -> Result<Option<String>> {
     let mut rows = rows(database, sql)?;
     rows.pop().ok_or_else(|| format!("no row: {sql}").into())
@@ -189,7 +190,7 @@ pub(crate) fn ends_with(text: &str, end: &str) -> Result {
     expect(text, text.ends_with(end), true)
 }
 
-/// What is said about a failure; empty after a success.
+/// Returns the message of a failure, or an empty text after a success.
 pub(crate) fn error<T>(done: Result<T>) -> String {
     done.err().map(|error| error.to_string()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What others own on PostgreSQL: a role that could replace what functions use would get subkeys, and the rights of the role that
-//! ran the script.
+//! Objects of other owners on PostgreSQL. A role that could replace an object that the functions use would
+//! get subkeys, and the rights of the role that ran the script.
 
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::on_threads;
@@ -76,7 +76,7 @@ fn the_owner_of_the_database_gets_nothing(database: &Database) -> Result {
     drop_role(database, &analyst)
 }
 
-/// Somebody who may create a schema has created ours before.
+/// A role that may create a schema has already created ours.
 fn a_table_of_others_gets_no_subkey(database: &Database) -> Result {
     let functions = Functions::new(database, "user", "uuid7", "text");
     let (role, schema) = (format!("squatter_{}", database.name()), &functions.schema);
@@ -152,7 +152,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
             "no trigger on \"s_",
         ),
         (
-            // Older versions of the script have made a primary key.
+            // Older versions of the script created a primary key.
             format!(
                 "ALTER TABLE {table} ADD PRIMARY KEY (key_id); GRANT USAGE ON SCHEMA {schema} TO {app};
                  GRANT REFERENCES ON {table} TO {app}; {as_app}
@@ -177,7 +177,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
             let (sql, _) = what_to_do.split_once("; and ").ok_or("no fix")?;
             fix = sql.to_owned();
         }
-        // What the message says is enough.
+        // Following the message is enough.
         database
             .execute(&fix)
             .and_then(|()| functions.install(NEW))
@@ -187,7 +187,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
             "DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE; DROP EXTENSION pgcrypto; DROP SCHEMA IF EXISTS opaque_id_pgcrypto"
         ))?;
     }
-    // A schema that does not exist until the script has succeeded.
+    // The schema does not exist until the script has succeeded.
     let grant = format!("ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}");
     database.execute(&grant)?;
     for expected in [schema.as_str(), "opaque_id_pgcrypto"] {
@@ -200,7 +200,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
     }
     functions.install(OLD)?;
     database.execute(&format!("DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE"))?;
-    // It advises nobody to drop what is not its own.
+    // It does not advise dropping another role's objects.
     database.execute(&format!(
         "CREATE SCHEMA {schema}; CREATE TABLE {schema}.customers (); ALTER TABLE {schema}.customers OWNER TO {app}"
     ))?;
@@ -216,7 +216,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
     contains(&said, refusal)
 }
 
-/// Functions of an older version of the script, or of a resource that was not named.
+/// The functions belong to an older version of the script, or to a resource that was not named.
 fn functions_that_call_another_schema_are_refused(database: &Database) -> Result {
     let user = Functions::new(database, "user", "uuid7", "text");
     let cart = Functions::new(database, "cart", "int", "uuid");
@@ -256,7 +256,7 @@ fn the_name_of_the_schema_of_pgcrypto_is_no_sql(database: &Database) -> Result {
         let said = error(functions.install(OLD));
         let refusal = "expected the extension pgcrypto to belong to postgres";
         contains(&said, refusal)?;
-        // It seals there as well, if a superuser has taken it over.
+        // It also seals there if a superuser has taken it over.
         database.execute(&format!(
             "ALTER SCHEMA {place} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
         ))?;
@@ -284,7 +284,7 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
     ))?;
     let reset = format!("ALTER DATABASE {name} RESET role");
     let set = format!("ALTER DATABASE {name} SET role = {app}");
-    // The owner of the database takes the setting back as soon as the session has begun.
+    // The owner of the database reverts the setting as soon as the session has begun.
     for before in ["", &format!("SET ROLE NONE; {reset}; RESET ROLE;")] {
         database.execute(&set)?;
         let said = error(database.execute(&format!("{before} {script}")));
@@ -293,14 +293,14 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
         expect("a table", rows(database, &owner)?.len(), 0)?;
         database.execute(&format!("SET ROLE NONE; {reset}"))?;
     }
-    // Nor does a setting of another role or database explain it.
+    // A setting of another role or database does not explain it either.
     database.execute(&format!(
         "{set}; SET ROLE NONE; ALTER ROLE {app} SET role = {app}; ALTER ROLE postgres IN DATABASE template1 SET role = {app}"
     ))?;
     let said = error(database.execute(&script));
     database.execute("SET ROLE NONE; ALTER ROLE postgres IN DATABASE template1 RESET role")?;
     contains(&said, "expected no role from")?;
-    // What the session itself has chosen counts, and so does a setting of who connects.
+    // The session's own choice counts, and so does a setting of the connecting role.
     database.execute(&format!("SET ROLE NONE; {script}"))?;
     let owned_by =
         |what: &str, role: &str| expect(what, value(database, &owner)?.as_deref(), Some(role));
@@ -321,7 +321,8 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
     drop_role(database, app)
 }
 
-/// A foreign key is checked by a query of the referenced table's owner, casts of the referencing column included.
+/// A foreign key is checked by a query of the referenced table's owner, including casts of the referencing
+/// column.
 fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
     let app = format!("app_{}", database.name());
     let functions = Functions::new(database, "user", "uuid7", "text");
@@ -331,7 +332,7 @@ fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
         "CREATE ROLE {app} LOGIN; CREATE SCHEMA app AUTHORIZATION {app}; GRANT USAGE ON SCHEMA {schema}, app TO {app};"
     ))?;
     for older in [String::new(), format!("ALTER TABLE {table} ADD PRIMARY KEY (key_id)")] {
-        // An application that publishes all of its tables.
+        // This application publishes all of its tables.
         database.execute(&format!("{older}; CREATE PUBLICATION everything FOR ALL TABLES"))?;
         functions.install(NEW)?;
         database.execute(&functions.script(OLD, &["--rotate"])?)?;

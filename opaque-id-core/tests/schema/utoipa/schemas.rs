@@ -1,4 +1,4 @@
-//! Schemas of utoipa, of each version that has a feature.
+//! Schemas for each version of utoipa that has a feature.
 
 use opaque_id_core::{Cursor, External};
 use serde_json::{Value, json};

@@ -108,7 +108,7 @@ const FRAMEWORK: Framework = Framework {
     },
 };
 
-/// Starts a server of one thread, which ends with the tests.
+/// Starts a server with one thread. It ends with the tests.
 fn start(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> Server {
     let (sender, started) = mpsc::channel::<SocketAddr>();
     std::thread::spawn(move || {
@@ -157,7 +157,7 @@ fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &PageQuery<T> {
     query
 }
 
-/// What actix-web's own extractor does with our type.
+/// The behavior of actix-web's own extractor with our type.
 async fn theirs(_: actix_web::web::Path<Opened<User>>) -> &'static str {
     ""
 }
@@ -193,7 +193,7 @@ async fn of_partner(
     next.call(request).await
 }
 
-/// After a rotation the `Keyring` would open what the `SharedKeyring` seals no more.
+/// After a rotation the `Keyring` would no longer open the ids that the `SharedKeyring` seals.
 #[test]
 fn an_application_has_one_keyring() {
     let rows = |config: &mut ServiceConfig| {
@@ -226,7 +226,7 @@ async fn refuse(_: ServiceRequest, _: Next<impl MessageBody>) -> Result<ServiceR
     Err(NotFound.into())
 }
 
-/// It is an error, of which actix-web makes a response further out.
+/// The refusal is an error, and actix-web converts it into a response further out.
 #[test]
 fn the_refusal_of_a_middleware_has_the_envelope() {
     let server = start(|config| {

@@ -1,4 +1,4 @@
-//! The extractors of `opaque_id_axum::lent`: the same tests on routers whose state has no keyring.
+//! The extractors of `opaque_id_axum::lent`, with the same tests on routers without a keyring in their state.
 
 #[allow(dead_code, clippy::duplicate_mod, reason = "pages need a state")]
 #[path = "../../handlers.rs"]
@@ -77,7 +77,7 @@ fn the_inner_layer_counts() {
     let nested = routes().layer(lend_keyring(inner.clone()));
     let none = routes().layer(lend_keyring_by(|_| None));
     let router = routes().nest("/inner", nested).nest("/none", none);
-    // A keyring that is an extension, or the state, is not lent.
+    // A keyring in an extension or in the state is not lent.
     let router = router.layer(lend_keyring(outer.clone())).layer(Extension(new_keyring(2)));
     let server = start(router.with_state(new_keyring(3)));
     for (prefix, keyring) in [("", &outer), ("/none", &outer), ("/inner", &inner)] {

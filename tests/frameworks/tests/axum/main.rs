@@ -199,7 +199,7 @@ fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &PageQuery<T> {
     query
 }
 
-/// What axum's own extractors do with our type.
+/// The behavior of axum's own extractors with our type.
 async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
 
 async fn their_json(axum::Json(_): axum::Json<shop::Invite>) {}

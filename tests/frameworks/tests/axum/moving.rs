@@ -25,7 +25,7 @@ struct Order {
     item: String,
 }
 
-/// What the API has shown until now.
+/// The view until now.
 #[derive(Serialize)]
 struct OldView {
     id: i64,
@@ -76,7 +76,7 @@ async fn new_list(State(app): State<App>) -> Json<Vec<NewView>> {
     Json(app.keyring.view(app.orders().await))
 }
 
-/// The handler of today, which knows integers only.
+/// Today's handler. It knows only integers.
 async fn todays(
     State(app): State<App>,
     axum::extract::Path(id): axum::extract::Path<i64>,
@@ -117,7 +117,7 @@ fn that_answers() -> Router<App> {
     Router::new().route("/orders", get(new_list)).route("/orders/{id}", get(new_answer))
 }
 
-/// The ids that an instance shows in its list.
+/// Returns the ids that an instance shows in its list.
 fn ids(instance: &Server) -> Vec<String> {
     let list: Vec<serde_json::Value> =
         serde_json::from_str(&instance.get("/orders").body).expect("JSON");
@@ -128,7 +128,7 @@ fn ids(instance: &Server) -> Vec<String> {
     ids.collect()
 }
 
-/// Whether a client that takes its ids from one instance gets all rows from the other.
+/// Returns whether a client with ids from one instance gets all rows from the other.
 fn serves(from: &Server, to: &Server) -> bool {
     let ids = ids(from);
     assert!(!ids.is_empty());
@@ -155,22 +155,22 @@ fn an_api_moves_without_an_outage() {
     let accepting = start(that_accepts().layer(layer(&app, IdRange::all(), period.clone())));
     let answering = start(that_answers().layer(layer(&app, IdRange::all(), period.clone())));
 
-    // 1: instances of today and of step 1; also back.
+    // Instances of today and of step 1 serve each other's clients, in both directions.
     assert!(serves(&today, &accepting) && serves(&accepting, &today));
-    // 2: what would happen without step 1, and with it.
+    // Step 2 fails without step 1 and works with it.
     assert!(!serves(&answering, &today));
     assert!(serves(&accepting, &answering) && serves(&answering, &accepting));
     let stored_by_a_client = ids(&today);
     let everyone = answering.get("/orders/11").status;
     assert_eq!(everyone, 404, "no such row yet");
 
-    // 3: the bound.
+    // Step 3 sets the bound.
     let last = runtime.block_on(sqlx::query_scalar("SELECT max(id) FROM orders").fetch_one(&pool));
     let last: Internal<Order> = last.expect("a row");
     let bounded = IdRange::all().up_to(last);
     let bound = start(that_answers().layer(layer(&app, bounded, period)));
     assert!(serves(&answering, &bound) && serves(&bound, &answering));
-    // Beyond the bound, which is rounded up.
+    // The ids are beyond the bound, which is rounded up.
     for _ in 4..=11 {
         execute("INSERT INTO orders (item) VALUES ('salt')");
     }
@@ -184,7 +184,7 @@ fn an_api_moves_without_an_outage() {
     assert_eq!(answering.get("/orders/11").status, 200, "why step 3 must not be skipped");
     assert_eq!(bound.get("/orders/11").status, 404);
 
-    // 4: the end.
+    // Step 4 is the end of old ids.
     let ended = start(that_answers().layer(layer(&app, bounded, now..SystemTime::now())));
     assert!(serves(&bound, &ended) && serves(&ended, &bound));
     let removed = start(that_answers());

@@ -1,4 +1,4 @@
-//! What is axum's: its own answers, rejections, and the log.
+//! The parts of axum alone: its own answers, rejections, and the log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use opaque_id_tests_frameworks::{Server, log, new_keyring};
 
 use super::start;
 
-/// Returns the ids of a user, of a team, and of a user by a retired secret, too.
+/// Returns the ids of a user, of a team, and of a user by a retired secret.
 fn server() -> (Server, [String; 3]) {
     let keyring = new_keyring(0);
     let user = Internal::<User>::generate();
@@ -151,7 +151,7 @@ fn a_state_is_shared_and_an_extractor_is_optional() {
     assert_eq!(server.get(&format!("/typed/{user}/x")).status, 400);
 }
 
-/// A view without its layer is no success, with a status in a tuple neither.
+/// A view without its layer is not a success, even with a status in a tuple.
 #[test]
 fn a_view_has_the_status_of_its_tuple() {
     let view = async || (StatusCode::CREATED, [("x-a", "b")], Viewed::by(|_| 7));
