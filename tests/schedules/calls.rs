@@ -22,7 +22,7 @@ fn answer_of<R>(world: &mut World, call: PackCall<'_, R>) -> Result<Answer> {
 #[test]
 fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let (mut world, table) = World::with_table()?;
-    let settings = || Settings::default().row_level(1).pack_level(1);
+    let settings = || Settings::default().pack_bytes(1_900).row_level(1).pack_level(1);
     let mut slow = Running::new(table.configure(settings().pack_bytes(500)), OUTSIDE);
     let answer = world.run(slow.statement().ok_or("it reads")?)?;
     world.finish_outside(table.configure(settings().pack_bytes(600)))?;

@@ -113,8 +113,13 @@ fn fill<T: OpaqueId<Internal = Internal<T>> + Send, V: Send + Sync, E: Encoding<
     rows: &[(Internal<T>, V)],
 ) -> Result {
     as_application!(database, OLD, |pool, keyring| {
-        let packs =
-            PackTable::<T, V, E, O>::open(&pool, &keyring, table, Settings::default()).await?;
+        let packs = PackTable::<T, V, E, O>::open(
+            &pool,
+            &keyring,
+            table,
+            Settings::default().pack_bytes(1_900),
+        )
+        .await?;
         let (first, last) = rows.split_at(rows.len() * 2 / 3);
         packs.put_all(&pool, first).await?;
         packs.merge_all(&pool).await?;

@@ -391,7 +391,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
 
 /// Another client's table of teams.
 async fn fresh<S: PackShop>(shop: &S) -> Result<S::Packs<S::Team, ByKey, Json>> {
-    shop.open_packs(&keyring(0)?, Settings::default()).await
+    shop.open_packs(&keyring(0)?, Settings::default().pack_bytes(1_900)).await
 }
 
 /// Rows of teams, of which each key has a text of its own.
@@ -643,7 +643,9 @@ async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Databa
 }
 
 async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let packs = create::<S, S::User, ByKey, Json>(shop, database, Settings::default()).await?;
+    let packs =
+        create::<S, S::User, ByKey, Json>(shop, database, Settings::default().pack_bytes(1_900))
+            .await?;
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
     let row = |i: usize, text: &str| (ids[i], text.to_owned());
@@ -666,8 +668,12 @@ async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Data
 async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     database.execute(&S::create_packs::<S::User, ByKey, Json>(dialect(database.kind)))?;
     let shared = keyring(0)?;
-    let packs = shop.open_packs::<S::User, ByKey, Json>(&shared, Settings::default()).await?;
-    let other = shop.open_packs::<S::User, ByKey, Json>(&keyring(1)?, Settings::default()).await?;
+    let packs = shop
+        .open_packs::<S::User, ByKey, Json>(&shared, Settings::default().pack_bytes(1_900))
+        .await?;
+    let other = shop
+        .open_packs::<S::User, ByKey, Json>(&keyring(1)?, Settings::default().pack_bytes(1_900))
+        .await?;
     let value =
         |i| format!(r#"{{"actor":"user {i}","action":"login","from":"10.0.0.{}"}}"#, i % 256);
     let rows: Vec<RowOf<S::User>> = (0..1_600).map(|i| (generate(), value(i))).collect();
@@ -689,7 +695,10 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
     let new = shop
-        .open_packs::<S::User, ByKey, Json>(&secrets(1, None)?.into(), Settings::default())
+        .open_packs::<S::User, ByKey, Json>(
+            &secrets(1, None)?.into(),
+            Settings::default().pack_bytes(1_900),
+        )
         .await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new, |_| {}).await?.problems, []);

@@ -118,7 +118,7 @@ impl Measurement {
 }
 
 /// Returns the bytes of PostgreSQL's pages that a body takes: a share of a page with as many rows as fit, and an entry in the index. A longer
-/// body takes a quarter of a page for each chunk of 1,996 bytes, with an entry, and in the row a pointer.
+/// body takes a quarter of a page for each chunk of 1,996 bytes and less for the last one, with an entry each, and in the row a pointer.
 fn stored_bytes(layout: Layout, body: usize) -> usize {
     const PAGE: usize = 8_192;
     const PAGE_HEADER: usize = 24;
@@ -128,11 +128,16 @@ fn stored_bytes(layout: Layout, body: usize) -> usize {
     const POINTER: usize = 18;
     const CHUNK: usize = 1_996;
     const CHUNK_ENTRY: usize = 20;
+    /// Item pointer, header, the chunk's id and number, length.
+    const CHUNK_HEADER: usize = 40;
     let row = |body| PAGE / ((PAGE - PAGE_HEADER) / (body + ROW)) + ROW_ENTRY;
     let in_row = if layout == Layout::Rows { 1_980 } else { 8_100 };
     match body <= in_row {
         true => row(body),
-        false => row(POINTER) + body.div_ceil(CHUNK) * (PAGE / 4 + CHUNK_ENTRY),
+        false => {
+            let (chunks, last) = (body / CHUNK, body % CHUNK);
+            row(POINTER) + chunks * (PAGE / 4 + CHUNK_ENTRY) + last + CHUNK_HEADER + CHUNK_ENTRY
+        }
     }
 }
 

@@ -44,6 +44,7 @@ CREATE TABLE events_packs (
     body BYTEA NOT NULL
 );
 ALTER TABLE events_packs ALTER body SET STORAGE EXTERNAL;
+ALTER TABLE events_packs SET (toast_tuple_target = 8160);
 CREATE TABLE events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
@@ -63,6 +64,7 @@ CREATE TABLE shop.events_packs (
     body BYTEA NOT NULL
 );
 ALTER TABLE shop.events_packs ALTER body SET STORAGE EXTERNAL;
+ALTER TABLE shop.events_packs SET (toast_tuple_target = 8160);
 CREATE TABLE shop.events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
