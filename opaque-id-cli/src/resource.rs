@@ -27,7 +27,6 @@ pub(crate) struct Opened {
     pub(crate) key_id: KeyId,
     /// Whether a tag shows that the secret is right. Otherwise any secret opens the id to some key.
     pub(crate) is_verified: bool,
-    /// The end of a grant.
     pub(crate) expires: Option<Timestamp>,
 }
 
@@ -37,9 +36,7 @@ pub(crate) struct Resources {
 }
 
 enum Of {
-    /// The resource of the options.
     Given(Resource),
-    /// The resources of the file by their prefixes.
     Listed { all: BTreeMap<String, Resource>, advice: &'static str },
 }
 

@@ -11,9 +11,7 @@ pub(crate) enum Stored {
     Bytes,
     /// A 64-bit integer, signed or unsigned.
     Integer,
-    /// A 32-bit integer, for `key = i32`.
     Integer32,
-    /// An unsigned 32-bit integer, for `key = u32`.
     Unsigned32,
 }
 
@@ -95,7 +93,6 @@ impl ForeignKey {
     }
 }
 
-/// The conversion of a column's values.
 pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
     /// The SQL expression for the converted value.

@@ -44,7 +44,6 @@ row! {
         column_name: String,
         column_type: String,
         data_type: String,
-        /// The length of text and bytes.
         length: Option<i64>,
         collation_name: Option<String>,
         is_nullable: String,
@@ -92,7 +91,6 @@ row! {
         comment: String,
         has_default: bool,
         extra: String,
-        /// The engine of the table.
         engine: Option<String>,
         found: String,
         is_nullable: bool,
@@ -421,7 +419,6 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// The regular expression of a UUID's text.
 const UUID: &str = "[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 
 fn script(

@@ -38,7 +38,6 @@ const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 /// on MySQL.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
 
-/// The schema of the functions and the tables of subkeys.
 pub(crate) struct Schema {
     dialect: FunctionDialect,
     name: String,
@@ -212,7 +211,6 @@ impl<'r> Resource<'r> {
     }
 }
 
-/// Returns comments on the use of a resource's functions.
 fn usage(schema: &str, prefix: &str) -> String {
     format!(
         "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
