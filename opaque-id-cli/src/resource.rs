@@ -44,7 +44,7 @@ enum Of {
 pub(crate) struct Resource {
     pub(crate) described: Described,
     sealed: Option<RuntimeResource>,
-    /// Whether its ids are those in logs.
+    /// Whether its ids are for logs.
     is_of_logs: bool,
 }
 
@@ -125,7 +125,7 @@ impl Resources {
     }
 }
 
-/// Acts on a UUID, which has no prefix. Resources that refuse foreign ids are tried first. If none of them
+/// Acts on a UUID without a prefix. Resources that refuse foreign ids are tried first. If none of them
 /// accepts it, it belongs to the only remaining resource.
 fn act_on_uuid<'r, R>(
     resources: impl Iterator<Item = &'r Resource>,

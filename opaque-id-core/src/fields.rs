@@ -90,8 +90,8 @@ impl<R> Opening<R> {
     }
 }
 
-/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because no model has a map of which
-/// only the keys are opened.
+/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because models have no maps with
+/// only their keys opened.
 pub trait OpenByParts<R, M, H> {
     /// Opens the field.
     ///

@@ -20,7 +20,7 @@ pub(crate) enum Judgement {
     Wrong(Stored, String),
     /// A column that may store ids, and the reason why it is not judged.
     Unknown(&'static str),
-    /// A column whose name, length or values show that it stores no ids.
+    /// A column that, by its name, length or values, stores no ids.
     NoId,
 }
 
@@ -347,7 +347,7 @@ impl<'k> Roots<'k> {
     }
 }
 
-/// Returns the keys that are ids, with the tables whose rows they identify. `queried` returns a table's name
+/// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
 /// for queries.
 pub(crate) fn key_columns(
     keys: Vec<Key>,

@@ -258,8 +258,8 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     Ok(report)
 }
 
-/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's, and with
-/// those of MyRocks one UUID gets two integers.
+/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's: with
+/// MyRocks' locks one UUID gets two integers.
 fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
     let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
     tables.filter_map(|columns| {
@@ -639,7 +639,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
     )
 }
 
-/// Quotes a text. The script sets a mode in which backslashes escape.
+/// Quotes a text. Backslashes escape in the script's mode.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }

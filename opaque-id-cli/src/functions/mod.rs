@@ -34,8 +34,8 @@ const COLUMNS: [(&str, Label); 5] = [
 /// FF1's first block in hex (FORMAT.md).
 const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 
-/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL, which would cut off longer ones, and 64
-/// on MySQL.
+/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL and 64 on MySQL. PostgreSQL would cut off
+/// longer ones.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
 
 pub(crate) struct Schema {

@@ -1,4 +1,4 @@
-//! Keys that contain a time, and the way in which each kind counts it.
+//! Keys that contain a time, and the count of each kind.
 
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,7 +37,7 @@ pub trait TimeKey: Copy + Ord {
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }
 
-/// The way in which a key counts time: the bits of the count, its steps and its start.
+/// A key's count of time: its bits, its steps and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     per_second: u64,
