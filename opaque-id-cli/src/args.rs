@@ -546,7 +546,7 @@ pub(crate) struct PackSettings {
     /// The padding of packs, likewise [default of a new table: 64]
     #[arg(long, value_name = "PADDING", value_parser = padding)]
     pub(crate) pack_padding: Option<String>,
-    /// The seconds for which the value of a deleted row may stay in its pack, if a merger runs [default of a
+    /// The seconds that the value of a deleted row may stay in its pack, if a merger runs [default of a
     /// new table: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) erase_after: Option<u32>,

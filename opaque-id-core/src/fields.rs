@@ -1,4 +1,4 @@
-//! Rules by which the derives fill a field of a view and open a field of a request. The types of the fields
+//! The derives' rules for filling a field of a view and opening a field of a request. The types of the fields
 //! choose the rule.
 
 use core::marker::PhantomData;

@@ -30,7 +30,7 @@ pub trait TimeKey: Copy + Ord {
     /// [`generator`](crate::generator)).
     fn time(self) -> SystemTime;
 
-    /// Returns the smallest and the largest key whose [`time`](Self::time) lies in the range, for `BETWEEN`.
+    /// Returns the smallest and the largest key with a [`time`](Self::time) in the range, for `BETWEEN`.
     /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. Without a key in the range,
     /// the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
