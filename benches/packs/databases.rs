@@ -32,12 +32,14 @@ pub(crate) async fn databases<DB: Rows>(
     let bench = Bench::<DB>::connect(url, plan, set, 1).await?;
     let tables = [
         bench.column(set, COLUMN, true).await?,
-        bench.packs(set, "in", Settings::large(), true).await?,
+        bench.packs(set, "in", Settings::default().pack_bytes(1_900), true).await?,
+        bench.packs(set, "default", Settings::default(), true).await?,
+        bench.packs(set, "large", Settings::default().pack_bytes(15_960), true).await?,
     ];
     for table in &tables {
         table.fill(&bench.pool, count).await?;
     }
-    let mut turns = CASES.map(|_| [const { Vec::new() }; 2]);
+    let mut turns = CASES.map(|_| [const { Vec::new() }; 4]);
     let mut random = Random(7);
     for round in 0..plan.rounds {
         let first = count + round * inserted;
@@ -62,11 +64,17 @@ pub(crate) async fn databases<DB: Rows>(
                 turns.push(Turn::of(places.len() as f64 / start.elapsed().as_secs_f64()));
             }
         }
-        tables[1].merge(&bench.pool).await?;
+        for table in &tables[1..] {
+            table.merge(&bench.pool).await?;
+        }
     }
     report.begin(&format!("{kind}: rows and ranges per second of one client"));
-    for (case, [column, packs]) in CASES.iter().zip(turns) {
-        report.add(&format!("{kind} {case}"), 1, &[(COLUMN, column), ("packs", packs)])?;
+    for (case, [column, inline, default, large]) in CASES.iter().zip(turns) {
+        report.add(
+            &format!("{kind} {case}"),
+            1,
+            &[(COLUMN, column), ("inline", inline), ("default", default), ("large", large)],
+        )?;
     }
     Ok(())
 }

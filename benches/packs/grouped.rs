@@ -26,8 +26,8 @@ impl Encoding<(u64, Vec<u8>)> for Numbered {
         Ok(bytes.clone())
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<(u64, Vec<u8>), String> {
-        Ok((0, bytes))
+    fn decode(bytes: &[u8]) -> std::result::Result<(u64, Vec<u8>), String> {
+        Ok((0, bytes.to_vec()))
     }
 
     fn group((group, _): &(u64, Vec<u8>)) -> Option<Group> {
@@ -81,7 +81,7 @@ async fn filled<V: Send + Sync, E: Encoding<V>>(
     let tables = PackTable::<Record, V, E>::create_sql(Dialect::Sqlite, "rows");
     let pool = &in_memory(tables).await?;
     let packs: PackTable<Record, V, E> =
-        PackTable::open(pool, keyring, "rows", Settings::large()).await?;
+        PackTable::open(pool, keyring, "rows", Settings::default()).await?;
     for first in (0..len).step_by(10_000) {
         let rows = (first..len.min(first + 10_000)).map(|i| Ok((id(i)?, row(i))));
         let rows = rows.collect::<Result<Vec<_>>>()?;

@@ -17,7 +17,7 @@ pub(crate) const WRITTEN: usize = 16_000;
 /// Rows of the paper's packs.
 pub(crate) const HOT: usize = 50;
 
-pub(crate) const TABLES: [&str; 5] = ["plain", ENCRYPTED, DICTIONARY, "inline", "large"];
+pub(crate) const TABLES: [&str; 6] = ["plain", ENCRYPTED, DICTIONARY, "inline", "large", "default"];
 pub(crate) const READS: [(Act, &str); 2] = [(Act::Get, "point reads"), (Act::Range, "ranges")];
 
 impl Bench {
@@ -47,13 +47,14 @@ impl Bench {
     }
 
     /// The tables of a set, in the order of the results.
-    pub(crate) async fn tables(&self, set: &Arc<Set>) -> Result<[Arc<Table>; 5]> {
+    pub(crate) async fn tables(&self, set: &Arc<Set>) -> Result<[Arc<Table>; 6]> {
         Ok([
             self.plain(set, "plain").await?,
             self.column(set, ENCRYPTED, false).await?,
             self.column(set, DICTIONARY, true).await?,
-            self.packs(set, "inline", Settings::inline(), true).await?,
-            self.packs(set, "large", Settings::large(), true).await?,
+            self.packs(set, "inline", Settings::default().pack_bytes(1_900), true).await?,
+            self.packs(set, "large", Settings::default().pack_bytes(15_960), true).await?,
+            self.packs(set, "default", Settings::default(), true).await?,
         ])
     }
 
@@ -88,7 +89,7 @@ impl Bench {
         Ok(())
     }
 
-    pub(crate) async fn writes(&self, tables: &[Arc<Table>; 5], report: &mut Report) -> Result {
+    pub(crate) async fn writes(&self, tables: &[Arc<Table>; 6], report: &mut Report) -> Result {
         if !is_chosen("writes") {
             return Ok(());
         }
@@ -96,15 +97,17 @@ impl Bench {
             name: "written",
             values: self.set.values[..self.set.len().min(WRITTEN)].to_vec(),
         });
-        let [_, encrypted, dictionary, inline, large] = &self.tables(set).await?;
+        let [_, encrypted, dictionary, inline, large, default] = &self.tables(set).await?;
         // A client waits while it compresses.
         let through = |settings: Settings| settings.pack_level(3).write_through();
-        let inline_through =
-            &self.packs(set, "inline_through", through(Settings::inline()), true).await?;
-        let large_through =
-            &self.packs(set, "large_through", through(Settings::large()), true).await?;
-        let all =
-            [encrypted, dictionary, inline, large, inline_through, large_through].map(Arc::clone);
+        let inline_through = &self
+            .packs(set, "inline_through", through(Settings::default().pack_bytes(1_900)), true)
+            .await?;
+        let large_through = &self
+            .packs(set, "large_through", through(Settings::default().pack_bytes(15_960)), true)
+            .await?;
+        let all = [encrypted, dictionary, inline, large, default, inline_through, large_through]
+            .map(Arc::clone);
         self.fill(&all, set.len()).await?;
         let cases = [
             self.case(ENCRYPTED, encrypted, Act::Replace),
@@ -113,6 +116,8 @@ impl Bench {
             self.case("inline: update", inline, Act::Update),
             self.case("inline written through: put", inline_through, Act::Replace),
             self.case("inline written through: update", inline_through, Act::Update),
+            self.case("default: put", default, Act::Replace),
+            self.case("default: update", default, Act::Update),
             self.case("large: put", large, Act::Replace),
             self.case("large written through: put", large_through, Act::Replace),
         ];
@@ -121,19 +126,23 @@ impl Bench {
 
         let merged =
             |name, table| Case { merging: Merging::After, ..self.case(name, table, Act::Replace) };
-        let [_, encrypted, dictionary, inline, large] = tables;
+        let [_, encrypted, dictionary, inline, large, default] = tables;
         let cases = [
             self.case(ENCRYPTED, encrypted, Act::Replace),
             self.case(DICTIONARY, dictionary, Act::Replace),
             merged("inline: put and merged", inline),
+            merged("default: put and merged", default),
             merged("large: put and merged", large),
         ];
         report.begin("updates scattered over the whole set per second");
         self.measure("scattered updates", 1, &cases, self.plan.rounds, report).await?;
 
         let hot = &Arc::new(Set { name: "hot", values: self.set.values[..HOT].to_vec() });
-        let recent = self.packs(hot, "recent", Settings::large(), false).await?;
-        let through = self.packs(hot, "through", through(Settings::large()), false).await?;
+        let recent =
+            self.packs(hot, "recent", Settings::default().pack_bytes(15_960), false).await?;
+        let through = self
+            .packs(hot, "through", through(Settings::default().pack_bytes(15_960)), false)
+            .await?;
         self.fill(&[Arc::clone(&recent), Arc::clone(&through)], hot.len()).await?;
         let cases = [(GENERIC, &through), ("put", &recent)]
             .map(|(name, table)| Case { clients: WRITERS, ..self.case(name, table, Act::Replace) });
@@ -148,7 +157,7 @@ impl Bench {
         let set = &Arc::new(Set { name: "appended", values: self.set.values.clone() });
         let encrypted = self.column(set, ENCRYPTED, false).await?;
         let dictionary = self.column(set, DICTIONARY, true).await?;
-        let large = self.packs(set, "large", Settings::large(), true).await?;
+        let large = self.packs(set, "large", Settings::default().pack_bytes(15_960), true).await?;
         let few = set.len() / 5;
         self.fill(&[Arc::clone(&encrypted), Arc::clone(&dictionary), Arc::clone(&large)], few)
             .await?;

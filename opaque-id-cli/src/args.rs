@@ -330,11 +330,11 @@ pub(crate) enum Packs {
     ///
     /// Creates the missing tables, and writes the settings if there are none. The table then works even if no
     /// application has ever opened it. `opaque-id sql packs` prints the same tables for a migration, and
-    /// `create` then only writes the settings. Without --size or --pack-bytes packs are inline. An existing
-    /// table with the same settings stays as it is, and one with other settings is an error. For an encrypted
-    /// column, the table is that of its settings, `…_meta`, and values need --row-level and --row-padding.
+    /// `create` then only writes the settings. An existing table with the same settings stays as it is, and
+    /// one with other settings is an error. For an encrypted column, the table is that of its settings,
+    /// `…_meta`, and values need --row-level and --row-padding.
     #[command(after_help = "Examples:\n  \
-        opaque-id packs create --prefix event --key uuid7 --size large events\n  \
+        opaque-id packs create --prefix event --key uuid7 events\n  \
         opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events\n  \
         opaque-id packs create --prefix cust --key uuid7 --column customers.notes customers_notes")]
     Create {
@@ -362,7 +362,7 @@ pub(crate) enum Packs {
     /// and clients with old settings do no harm.
     #[command(after_help = "Examples:\n  \
         opaque-id packs configure --prefix event events\n  \
-        opaque-id packs configure --prefix event --size large --pack-level 19 events")]
+        opaque-id packs configure --prefix event --pack-bytes 15960 --pack-level 19 events")]
     Configure {
         #[command(flatten)]
         table: PackedTable,
@@ -528,11 +528,8 @@ pub(crate) struct FromTable {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PackSettings {
-    /// The size of packs: `opaque-id packs tune` recommends one
-    #[arg(long, value_enum)]
-    pub(crate) size: Option<PackSize>,
-    /// The size of packs in bytes, from 256 to 1,048,576
-    #[arg(long, value_name = "N", conflicts_with = "size")]
+    /// The size of packs in bytes, from 256 to 1,048,576: `opaque-id packs tune` recommends one [default of a new table: 8064]
+    #[arg(long, value_name = "N")]
     pub(crate) pack_bytes: Option<u32>,
     /// zstd's level for recent rows, from 1 to 19 [default of a new table: 3]
     #[arg(long, value_name = "N")]
@@ -550,14 +547,6 @@ pub(crate) struct PackSettings {
     /// new table: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) erase_after: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum PackSize {
-    /// 1,900 bytes, for rows that are read one by one, or updated
-    Inline,
-    /// 15,960 bytes, for rows that are appended, and read in ranges
-    Large,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -227,10 +227,22 @@ impl Resource {
         // resource.
         Ok(match sealed.open_cursor(id) {
             Err(IdError::InvalidId(_)) => {
-                self.opened(sealed, sealed.open(id)?, sealed.tag_bits() > 0)
+                let opened = sealed.open(id).map_err(|error| self.of_other_form(id, error))?;
+                self.opened(sealed, opened, sealed.tag_bits() > 0)
             }
             cursor => self.opened(sealed, cursor?, true),
         })
+    }
+
+    /// Names the option for an id that has another form than the resource.
+    fn of_other_form(&self, id: &str, error: IdError) -> Box<dyn Error> {
+        let found = inspect(id);
+        match found.form.filter(|_| found.is_well_formed() && found.cursor_of.is_none()) {
+            Some(form) if form != self.described.form.name() => {
+                format!("{error}; it has the {form} form: try --form {form}").into()
+            }
+            _ => error.into(),
+        }
     }
 
     pub(crate) fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>> {

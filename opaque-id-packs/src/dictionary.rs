@@ -198,7 +198,7 @@ impl<'s> Shared<'s> {
 
 /// Returns the text that begins at a place.
 fn text(samples: &[Value], (sample, offset): (u32, u32)) -> &[u8] {
-    let text = &samples[sample as usize].bytes[offset as usize..];
+    let text = &samples[sample as usize][offset as usize..];
     &text[..text.len().min(LONGEST)]
 }
 
@@ -217,7 +217,7 @@ mod tests {
         let bytes = format!(
             r#"{{"visit":{visit},"text":"patient {name}{person}, diagnosis {illness}, next month"}}"#
         );
-        Value { bytes: bytes.into_bytes(), group: Some(person) }
+        Value::new(bytes.into_bytes(), Some(person))
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         let mut groups = HashMap::<&[u8], Vec<u128>>::new();
         for row in &rows {
             for len in [SHORTEST, 20, 40] {
-                for piece in row.bytes.windows(len) {
+                for piece in row.windows(len) {
                     let groups = groups.entry(piece).or_default();
                     groups.extend(row.group.filter(|group| groups.last() != Some(group)));
                 }
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(few(&dictionary, 40), 0);
         assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));
         // The same rows without groups: the test can fail.
-        let rows: Vec<_> = rows.iter().map(|row| Value::from(row.bytes.clone())).collect();
+        let rows: Vec<_> = rows.iter().map(|row| Value::from(row.to_vec())).collect();
         assert!(few(&trained(&rows), 40) > 0);
     }
 
@@ -253,8 +253,8 @@ mod tests {
         let mut rows: Vec<_> =
             (0..100).flat_map(|person| (0..6).map(move |visit| row(person, visit))).collect();
         let of_header = [&HEADER_END[..], &[0; 40], &HEADER_END].concat();
-        rows.push(Value { bytes: of_header, group: Some(7) });
-        rows.extend((0..30).map(|group| Value { bytes: vec![7; 5_000], group: Some(group) }));
+        rows.push(Value::new(of_header, Some(7)));
+        rows.extend((0..30).map(|group| Value::new(vec![7; 5_000], Some(group))));
         assert!(trained("events", &rows, 4_096).is_ok());
     }
 

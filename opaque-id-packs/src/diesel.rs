@@ -62,7 +62,7 @@ pack_table! {
     /// connection.batch_execute(&tables)?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let events = PackTable::<Event, Entry>::open(&mut connection, &keyring, "events", Settings::large())?;
+    /// let events = PackTable::<Event, Entry>::open(&mut connection, &keyring, "events", Settings::default())?;
     ///
     /// let id = Internal::generate();
     /// let login = Entry { actor: "ada".into(), action: "login".into() };
@@ -111,7 +111,7 @@ pack_table! {
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     /// let events: AsyncPackTable<Event, String> =
-    ///     AsyncPackTable::open(&mut connection, &keyring, "events", Settings::large()).await?;
+    ///     AsyncPackTable::open(&mut connection, &keyring, "events", Settings::default()).await?;
     ///
     /// let id = Internal::generate();
     /// events.put(&mut connection, id, &"login".to_owned()).await?;

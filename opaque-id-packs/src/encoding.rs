@@ -28,7 +28,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
     ///
     /// # Errors
     /// A message without the value.
-    fn decode(bytes: Vec<u8>) -> Result<V, String>;
+    fn decode(bytes: &[u8]) -> Result<V, String>;
 
     /// Returns the group of a row with this value, if rows have groups.
     fn group(_value: &V) -> Option<Group> {
@@ -86,8 +86,8 @@ impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
         }
     }
 
-    fn decode(bytes: Vec<u8>) -> Result<Result<V, Undecoded>, String> {
-        Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes: Some(bytes), reason }))
+    fn decode(bytes: &[u8]) -> Result<Result<V, Undecoded>, String> {
+        Ok(E::decode(bytes).map_err(|reason| Undecoded { bytes: Some(bytes.to_vec()), reason }))
     }
 
     fn unreadable(reason: String) -> Option<Result<V, Undecoded>> {
@@ -118,7 +118,7 @@ impl<V: InGroup, E: Encoding<V>> Encoding<V> for Grouped<E> {
         E::encode(value)
     }
 
-    fn decode(bytes: Vec<u8>) -> Result<V, String> {
+    fn decode(bytes: &[u8]) -> Result<V, String> {
         E::decode(bytes)
     }
 
@@ -143,8 +143,8 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
         })
     }
 
-    fn decode(bytes: Vec<u8>) -> Result<V, String> {
-        serde_json::from_slice(&bytes).map_err(json_error)
+    fn decode(bytes: &[u8]) -> Result<V, String> {
+        serde_json::from_slice(bytes).map_err(json_error)
     }
 }
 
@@ -165,8 +165,8 @@ impl<V: AsRef<[u8]> + From<Vec<u8>>> Encoding<V> for Raw {
         Ok(value.as_ref().to_owned())
     }
 
-    fn decode(bytes: Vec<u8>) -> Result<V, String> {
-        Ok(bytes.into())
+    fn decode(bytes: &[u8]) -> Result<V, String> {
+        Ok(bytes.to_vec().into())
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
     fn what_a_type_cannot_decode_is_a_value() {
         type Either = Result<u8, Undecoded>;
         let decode = |bytes: &[u8]| -> Either {
-            <Lenient<Json> as Encoding<Either>>::decode(bytes.to_owned()).expect("either of them")
+            <Lenient<Json> as Encoding<Either>>::decode(bytes).expect("either of them")
         };
         let encode = |value: &Either| Lenient::<Json>::encode(value).expect("JSON");
         assert_eq!(decode(b"7"), Ok(7));
@@ -188,7 +188,7 @@ mod tests {
         assert!(!format!("{undecoded} {undecoded:?}").contains("secret"));
         assert_eq!(encode(&Err(undecoded)), b"\"secret\"");
         assert_eq!(encode(&Ok(7)), b"7");
-        assert!(<Json as Encoding<u8>>::decode(b"\"secret\"".to_vec()).is_err());
+        assert!(<Json as Encoding<u8>>::decode(b"\"secret\"").is_err());
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
         let keyring = Keyring::builder().sealing(0, secret).build().expect("a secret");
         metrics::with_local_recorder(&recorded, || {
             let name = TableName::new("events");
-            let settings = Some(Settings::inline());
+            let settings = Some(Settings::default());
             let opened = Packs::<Event, String, Json, ByKey>::open(keyring.into(), name, settings);
             assert!(opened.is_ok());
         });

@@ -212,11 +212,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         let bytes = E::encode(value).map_err(|reason| self.invalid(place, reason))?;
         let state = self.table.opened()?;
         let group = E::group(value).and_then(|group| state.group_id(group));
-        Ok(Row::Value(Value { bytes, group }))
+        Ok(Row::Value(Value::new(bytes, group)))
     }
 
     fn value(&self, place: u128, value: Value) -> Result<V, Problem> {
-        E::decode(value.bytes).map_err(|reason| self.invalid(place, reason))
+        E::decode(&value).map_err(|reason| self.invalid(place, reason))
     }
 }
 

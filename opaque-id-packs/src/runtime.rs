@@ -203,7 +203,7 @@ impl<K: Key> RuntimePacks<K> {
             for (place, value) in page.rows {
                 let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
                 match (repr, value) {
-                    (Some(repr), Ok(value)) => rows.push((K::from_checked(repr), value.bytes)),
+                    (Some(repr), Ok(value)) => rows.push((K::from_checked(repr), value.to_vec())),
                     (_, Err(problem)) => problems.push(*problem),
                     (None, Ok(_)) => {
                         let reason = format!("expected a key of kind {}", K::KIND);

@@ -60,7 +60,7 @@ pack_table! {
     /// db.execute_unprepared(&tables).await?; // in a migration: manager.get_connection()
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let events = PackTable::<Event, Entry>::open(&db, &keyring, "events", Settings::large()).await?;
+    /// let events = PackTable::<Event, Entry>::open(&db, &keyring, "events", Settings::default()).await?;
     ///
     /// let id = Internal::generate();
     /// let login = Entry { actor: "ada".into(), action: "login".into() };

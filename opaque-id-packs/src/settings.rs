@@ -14,8 +14,9 @@ use crate::order;
 /// ```
 /// use opaque_id_packs::Settings;
 ///
-/// let settings = Settings::inline(); // rows are read one by one, or updated
-/// let settings = Settings::large().pack_level(19); // rows are appended, and read in ranges
+/// let settings = Settings::default(); // for most tables
+/// let settings = Settings::default().pack_bytes(1_900); // for rows that are updated all over the table
+/// let settings = Settings::default().pack_level(19); // for rows that are never updated
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,30 +52,11 @@ fn is_an_hour(seconds: &u32) -> bool {
 }
 
 impl Settings {
-    /// Packs of up to 1,900 bytes, which PostgreSQL and InnoDB keep in the page: 5 to 10 rows of some 800 bytes, with a
-    /// dictionary. For tables whose rows are updated or read one by one.
-    #[must_use]
-    pub fn inline() -> Self {
-        Self {
-            pack_bytes: 1_900,
-            row_level: 3,
-            pack_level: 9,
-            row_padding: Padding::Steps(64),
-            pack_padding: Padding::Steps(64),
-            write_through: false,
-            erase_after: an_hour(),
-        }
-    }
-
-    /// Packs of up to 15,960 bytes, which is what eight chunks of PostgreSQL's TOAST contain: some 80 rows of 800 bytes. For
-    /// tables whose rows are appended and read in ranges.
-    #[must_use]
-    pub fn large() -> Self {
-        Self::inline().pack_bytes(15_960)
-    }
-
-    /// Sets the size that packs are split at, in bytes of the body, from 256 to 1 MiB. A value that is larger stands alone
-    /// in its pack.
+    /// Sets the size at which packs are split, in bytes of the body: 8,064 by default, from 256 to 1 MiB. A value that is larger stands
+    /// alone in its pack.
+    ///
+    /// A pack of the default size fills a page of PostgreSQL or half a page of InnoDB, so neither moves it out of the row. It contains
+    /// some 40 rows of 800 bytes, with a dictionary.
     #[must_use]
     pub fn pack_bytes(self, bytes: u32) -> Self {
         Self { pack_bytes: bytes, ..self }
@@ -134,10 +116,17 @@ impl Settings {
     }
 }
 
-/// [`Settings::inline`].
 impl Default for Settings {
     fn default() -> Self {
-        Self::inline()
+        Self {
+            pack_bytes: 8_064,
+            row_level: 3,
+            pack_level: 9,
+            row_padding: Padding::Steps(64),
+            pack_padding: Padding::Steps(64),
+            write_through: false,
+            erase_after: an_hour(),
+        }
     }
 }
 
@@ -217,13 +206,13 @@ mod tests {
     /// A later version may have written them.
     #[test]
     fn hints_are_kept_and_other_members_refused() {
-        let settings = serde_json::to_value(Settings::inline()).expect("JSON");
+        let settings = serde_json::to_value(Settings::default()).expect("JSON");
         let mut json = serde_json::json!({
             "settings": settings, "dictionary": 0, "encoding": "json", "order": null, "hints": {"groups": 7},
         });
         assert!(json["settings"].get("erase_after").is_none());
         let contents: Contents = serde_json::from_value(json.clone()).expect("settings");
-        assert_eq!(contents.settings, Settings::inline());
+        assert_eq!(contents.settings, Settings::default());
         assert_eq!(serde_json::to_value(&contents).expect("JSON"), json);
         json["groups"] = 7.into();
         assert!(serde_json::from_value::<Contents>(json).is_err());

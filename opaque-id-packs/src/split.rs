@@ -219,7 +219,7 @@ pub(crate) mod tests {
                 .flat_map(|size| [0, 1, 9, 50, 300].map(|it| (size, it)))
             {
                 for end in [None, Some(1 << 60)] {
-                    let table = open(Settings::large().pack_bytes(pack_bytes).pack_level(1));
+                    let table = open(Settings::default().pack_bytes(pack_bytes).pack_level(1));
                     let state = table.opened().expect("open");
                     let rows: Rows = (0..count).map(|i| (i * 1_000, value(i).into())).collect();
                     let all = bytes(&rows);

@@ -64,7 +64,7 @@ pack_table! {
     /// QueryBuilder::new(tables).build().execute(&pool).await?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let events = PackTable::<Event, Entry>::open(&pool, &keyring, "events", Settings::large()).await?;
+    /// let events = PackTable::<Event, Entry>::open(&pool, &keyring, "events", Settings::default()).await?;
     ///
     /// let id = Internal::generate();
     /// let login = Entry { actor: "ada".into(), action: "login".into() };

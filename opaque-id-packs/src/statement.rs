@@ -191,7 +191,7 @@ impl Builder<'_> {
         if let ([key], [] | [_]) = (keys, known) {
             let (id, version) = known.first().copied().unwrap_or((0, 0));
             let values = [Id(*key), Id(id), Integer(version)];
-            let sql = || self.get_sql("") + self.dialect.all_rows();
+            let sql = || self.get_sql("", "p.id AS next") + self.dialect.all_rows();
             return self.cached("get", &values, self.tiers(), sql);
         }
         let listed = |id, version| Stored::new(id, version, Vec::new());
@@ -202,12 +202,11 @@ impl Builder<'_> {
             return self.cached("get all", &[List(&keys), List(&known)], self.tiers(), || {
                 format!(
                     "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {asked} AS a {row} \
-                     UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END, {next} \
+                     UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END, p.id \
                      FROM (SELECT DISTINCT {pack} AS id FROM {asked} AS a) AS f {found} \
                      LEFT JOIN {known} AS k ON k.id = p.id AND k.version = p.version",
                     asked = self.list(0),
                     row = self.lookup("recent", "r", "a.id"),
-                    next = self.next(),
                     pack = self.pack_of("a.id"),
                     found = self.lookup("packs", "p", "f.id"),
                     known = self.list(2),
@@ -234,8 +233,7 @@ impl Builder<'_> {
             IdColumn::Integer => "?",
         };
         let place = format!(
-            "SELECT (SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1) AS id, \
-             (SELECT n.id FROM {t}_packs AS n WHERE n.id > {key} ORDER BY n.id LIMIT 1) AS next"
+            "SELECT (SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1) AS id"
         );
         let places = vec![&*place; keys.len()].join(" UNION ALL ");
         let (body, join) = match known {
@@ -247,33 +245,41 @@ impl Builder<'_> {
         };
         let sql = format!(
             "SELECT CAST(0 AS SIGNED) AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id IN ({}) \
-             UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, {body}, COALESCE(f.next, p.id) \
-             FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id{join}{}",
+             UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, {body}, p.id \
+             FROM (SELECT DISTINCT id FROM ({places}) AS e) AS f STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id{join}{}",
             vec![key; keys.len()].join(", "),
             Dialect::MySql.all_rows(),
         );
-        let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
         let known = (!known.is_empty()).then(|| Value::Literals(ids.literals(known)));
-        let values = keys.iter().cloned().chain(twice).chain(known).collect();
+        let values = keys.iter().chain(&keys).cloned().chain(known).collect();
         Statement::new(sql, values, self.tiers())
     }
 
-    /// Returns the statement of [`get`](Self::get) for one key that also sees what was committed since the transaction
+    /// Returns the statement of [`get`](Self::get) for one key that also reads the id of the next pack. A call that writes needs it.
+    pub(crate) fn get_with_next(self, key: u128) -> Statement {
+        self.cached("get with next", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
+            self.get_sql("", &self.next_of(":id0", "")) + self.dialect.all_rows()
+        })
+    }
+
+    /// Returns the statement of [`get_with_next`](Self::get_with_next) that also sees what was committed since the transaction
     /// began, on MySQL, whose default isolation shows that only to locking reads.
     pub(crate) fn get_latest(self, key: u128) -> Statement {
         self.cached("get latest", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
+            let lock = " FOR UPDATE";
+            let sql = self.get_sql(lock, &self.next_of(":id0", lock));
             // Each part of the union has a lock of its own, and so needs parentheses. Its parentheses are not SQLite's grammar.
-            let sql = self.get_sql(" FOR UPDATE").replacen("SELECT", "(SELECT", 1);
+            let sql = sql.replacen("SELECT", "(SELECT", 1);
             sql.replacen(" UNION ALL", ") UNION ALL", 1) + self.dialect.all_rows()
         })
     }
 
-    fn get_sql(self, lock: &str) -> String {
+    fn get_sql(self, lock: &str, next: &str) -> String {
         let (t, [zero, one, _], no_body) = (self.name(), self.numbers(), self.no_body());
         let body =
             format!("CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END");
         let pack = self.part(
-            [&one, "packs", &body, &self.next_of(":id0", lock)],
+            [&one, "packs", &body, next],
             &format!("id <= :id0 ORDER BY id DESC LIMIT 1{lock}"),
         );
         format!(
@@ -983,9 +989,13 @@ fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str
          version BIGINT NOT NULL,\n    body {body} NOT NULL\n){};\n",
         dialect.engine_clause()
     );
-    // Ciphertext does not compress.
     if dialect == Dialect::Postgres {
+        // Ciphertext does not compress.
         sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
+        if suffix == "packs" {
+            // Its greatest value. A pack of the default size stays in the page.
+            sql += &format!("ALTER TABLE {name}_{suffix} SET (toast_tuple_target = 8160);\n");
+        }
     }
     sql
 }

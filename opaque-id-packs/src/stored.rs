@@ -15,7 +15,7 @@ pub(crate) struct Stored {
     pub(crate) id: u128,
     pub(crate) version: i64,
     pub(crate) body: Vec<u8>,
-    /// Of a pack that was read, the id of the pack after it in the same snapshot.
+    /// The id of the pack after this one in the same snapshot, if the statement reads it.
     pub(crate) next: Option<u128>,
 }
 

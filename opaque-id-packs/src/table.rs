@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::statement::Cell;
 use quick_cache::sync::Cache as QuickCache;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::cache::{Cache, CacheStats, Cached, Seen, Waiting};
 use crate::ciphers::Ciphers;
@@ -545,7 +545,7 @@ impl Table {
 
     fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Problem> {
         match self.read_small(kind, stored)? {
-            Row::Value(value) => Ok(value.bytes),
+            Row::Value(value) => Ok(value.to_vec()),
             Row::Deleted => {
                 Err(self.unreadable(kind, stored.id, FormatError::Invalid("it is deleted")))
             }
@@ -565,14 +565,11 @@ impl Table {
         kind: Kind,
         id: u128,
         version: i64,
-        mut row: Row,
+        row: &Row,
     ) -> Result<Stored, Problem> {
         // The mark of an erased group is as long as a key.
         let padding = if kind == Kind::Key { Padding::Steps(64) } else { Padding::Padme };
         let plaintext = row.encode(&self.plain, padding, &GroupKeys::default());
-        if let Row::Value(value) = &mut row {
-            value.bytes.zeroize();
-        }
         let plaintext = plaintext.map_err(|source| self.unwritable(kind, id, source))?;
         Ok(self.encrypt(None, kind, id, version, &self.plain, &plaintext))
     }
@@ -602,8 +599,7 @@ impl Table {
         let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
             return Ok(None);
         };
-        let key = Zeroizing::new(value.bytes);
-        let key = key.as_slice().try_into().map(Zeroizing::new);
+        let key = (*value).try_into().map(Zeroizing::new);
         let key = key.map_err(|_| FormatError::Invalid("a key has another length"));
         let key = key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
         let cipher = self.ciphers.of_key(&key);
@@ -640,20 +636,20 @@ impl Table {
         let key = |id| {
             let mut key = vec![0; 32];
             getrandom::fill(&mut key).expect("the operating system has randomness");
-            self.encrypt_small(Kind::Key, id, random_version(), Row::Value(key.into()))
+            self.encrypt_small(Kind::Key, id, random_version(), &Row::Value(key.into()))
         };
         ids.into_iter().map(key).collect()
     }
 
     /// Returns what replaces the key of a group that is erased.
     pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
-        self.encrypt_small(Kind::Key, id, random_version(), Row::Deleted)
+        self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
     }
 
     /// Encrypts a key again.
     pub(crate) fn reencrypt_key(&self, stored: &Stored) -> Result<Stored, Problem> {
         let row = self.read_small(Kind::Key, stored)?;
-        self.encrypt_small(Kind::Key, stored.id, random_version(), row)
+        self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
     }
 
     /// Returns whether rows of the table can belong to groups.
@@ -713,7 +709,7 @@ impl Table {
         bytes: &[u8],
     ) -> Result<Stored, Problem> {
         let row = Row::Value(bytes.to_owned().into());
-        self.encrypt_small(meta_kind(id), id.into(), version, row)
+        self.encrypt_small(meta_kind(id), id.into(), version, &row)
     }
 
     pub(crate) fn encrypt_settings(

@@ -81,8 +81,9 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         V: 'v,
     {
         let samples = samples.into_iter().map(|value| {
-            let Value { bytes, .. } = self.sample::<V, E>(value)?;
-            Ok(Value { bytes, group: self.group(value)? })
+            let mut sample = self.sample::<V, E>(value)?;
+            sample.group = self.group(value)?;
+            Ok(sample)
         });
         // A value that could not be decoded has a group that is not known.
         let is_known = |sample: &Result<Value, _>| {
@@ -158,7 +159,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     fn encoded(&self, id: T::Internal, value: &V) -> (u128, Result<Value, Problem>) {
         let id = order::number(*id.as_repr());
         let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason));
-        (id, bytes.and_then(|bytes| Ok(Value { bytes, group: self.group(value)? })))
+        (id, bytes.and_then(|bytes| Ok(Value::new(bytes, self.group(value)?))))
     }
 
     fn encrypt_with(
@@ -173,7 +174,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
 
     fn decrypt_with(&self, id: u128, body: &[u8], groups: &GroupKeys) -> Result<V, Problem> {
         let value = self.table.open_value(&*self.table.opened()?, id, body, groups)?;
-        E::decode(value.bytes).map_err(|reason| self.invalid_value(id, reason))
+        E::decode(&value).map_err(|reason| self.invalid_value(id, reason))
     }
 
     /// Returns the id of the key of a value's group.

@@ -49,7 +49,7 @@ fn stored(body: &Body) -> Stored {
 }
 
 fn value(bytes_of: &str, group: Option<&str>) -> Value {
-    Value { bytes: bytes(bytes_of), group: group.map(number) }
+    Value::new(bytes(bytes_of), group.map(number))
 }
 
 #[test]

@@ -152,7 +152,7 @@ async fn run<DB: SupportedDatabase, E: Encoding<Row>>(job: &Job) -> Result {
         let pool = input.connect::<DB>();
         let opened = match job.role {
             Role::First => {
-                let settings = Settings::inline().pack_bytes(900);
+                let settings = Settings::default().pack_bytes(900);
                 let settings = match job.campaign {
                     Campaign::Through => settings.write_through(),
                     _ => settings,
@@ -288,7 +288,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
             (Role::Keeper, 3..6) if self.job.campaign != Campaign::Forgetful => Call::Train,
             (Role::Keeper, 6..9) => {
                 let bytes = [400, 900, 2_000, 6_000][random.below(4)];
-                let settings = Settings::inline().pack_bytes(bytes).erase_after(Duration::ZERO);
+                let settings = Settings::default().pack_bytes(bytes).erase_after(Duration::ZERO);
                 Call::Configure(match self.job.campaign {
                     Campaign::Through => settings.write_through(),
                     _ => settings,

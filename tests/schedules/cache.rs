@@ -29,13 +29,13 @@ fn next(random: &mut Random, is_zipf: bool) -> Result<i64> {
 fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
     println!("| rows | reads | changed per 100 reads | hits |");
     for (name, settings, is_zipf, changed, expected) in [
-        ("inline", Settings::inline(), false, 0, 98),
-        ("inline", Settings::inline(), false, 1, 97),
-        ("inline", Settings::inline(), true, 1, 97),
-        ("large", Settings::large(), false, 0, 99),
-        ("large", Settings::large(), false, 1, 97),
-        ("large", Settings::large(), true, 1, 97),
-        ("large", Settings::large(), false, 20, 80),
+        ("default", Settings::default(), false, 0, 98),
+        ("default", Settings::default(), false, 1, 97),
+        ("default", Settings::default(), true, 1, 97),
+        ("large", Settings::default().pack_bytes(15_960), false, 0, 99),
+        ("large", Settings::default().pack_bytes(15_960), false, 1, 97),
+        ("large", Settings::default().pack_bytes(15_960), true, 1, 97),
+        ("large", Settings::default().pack_bytes(15_960), false, 20, 80),
     ] {
         let mut world = World::new(false)?;
         let writer = world.tables[0].clone();

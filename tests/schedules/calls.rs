@@ -22,7 +22,7 @@ fn answer_of<R>(world: &mut World, call: PackCall<'_, R>) -> Result<Answer> {
 #[test]
 fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let (mut world, table) = World::with_table()?;
-    let settings = || Settings::inline().row_level(1).pack_level(1);
+    let settings = || Settings::default().row_level(1).pack_level(1);
     let mut slow = Running::new(table.configure(settings().pack_bytes(500)), OUTSIDE);
     let answer = world.run(slow.statement().ok_or("it reads")?)?;
     world.finish_outside(table.configure(settings().pack_bytes(600)))?;
@@ -191,8 +191,8 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     let fresh = world.table(None)?;
     assert!(world.read_outside(&fresh, 7).is_err());
     // A client that reads the table again forgets it, and writes by the table's own.
-    world.finish_outside(fresh.configure(Settings::inline()))?;
-    world.finish_outside(first.configure(Settings::inline()))?;
+    world.finish_outside(fresh.configure(Settings::default()))?;
+    world.finish_outside(first.configure(Settings::default()))?;
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
     assert_eq!(world.read_outside(&fresh, 7)?, Some(line(7, "admin")));
     Ok(())
@@ -208,10 +208,10 @@ fn settings_are_changed_or_the_call_ends() -> Result {
     world.finish_outside(table.train(1_024))?;
     assert_eq!(world.count("entries_meta WHERE id = 4")?, 1);
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
-    world.finish_outside(table.configure(Settings::large()))?;
+    world.finish_outside(table.configure(Settings::default().pack_bytes(15_960)))?;
     let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
     world.execute(old)?;
-    let ended = world.finish(table.configure(Settings::inline())).err();
+    let ended = world.finish(table.configure(Settings::default())).err();
     let ended = ended.ok_or("the settings are older than this client knows")?;
     assert!(matches!(ended.downcast_ref(), Some(Problem::Outrun)), "{ended}");
     Ok(())
@@ -220,7 +220,7 @@ fn settings_are_changed_or_the_call_ends() -> Result {
 #[test]
 fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     let (mut world, table) = World::with_table()?;
-    let settings = Settings::inline().pack_bytes(4_000);
+    let settings = Settings::default().pack_bytes(4_000);
     world.finish(table.configure(settings.clone()))?;
     for key in 0..9 {
         world.put(&table, key, &value(1))?;
@@ -247,7 +247,7 @@ fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     assert_eq!((world.read(&table, 3)?, world.read(&table, 4)?), (None, Some(2)));
 
     // Behind more rows than one statement reads, which together are less than a quarter of the largest pack.
-    let largest = Settings::inline().pack_bytes(1 << 20).erase_after(Duration::ZERO);
+    let largest = Settings::default().pack_bytes(1 << 20).erase_after(Duration::ZERO);
     world.finish(table.configure(largest))?;
     let rows: Vec<_> = (0..1_900).map(|key| (id(key), vec![0; 4])).collect();
     world.put_all(&table, &rows)?;
@@ -352,7 +352,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
 fn rows_behind_locked_ones_are_merged() -> Result {
     const LOCKED: i64 = 20;
     let (mut world, table) = World::with_table()?;
-    world.finish(table.configure(Settings::large().pack_bytes(1 << 20)))?;
+    world.finish(table.configure(Settings::default().pack_bytes(1 << 20)))?;
     let mut random = Random(7);
     for key in 0..2 * LOCKED {
         world.put(&table, key, &noise(&mut random, 20_000))?;
@@ -393,7 +393,7 @@ fn merge_beside_locks(world: &mut World, table: &Table, is_locked: bool) -> Resu
 fn a_locked_pack_does_not_postpone_a_deletion() -> Result {
     let (mut world, table) = World::with_table()?;
     let second = Duration::from_secs(1);
-    let settings = Settings::inline().pack_bytes(4_000).erase_after(second);
+    let settings = Settings::default().pack_bytes(4_000).erase_after(second);
     world.finish_outside(table.configure(settings))?;
     world.put_all(&table, &Vec::from_iter((0..9).map(|key| (id(key), value(1)))))?;
     world.merge(&table)?;
@@ -486,7 +486,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
 
     // The keys of a table with groups are in its settings.
     world.execute(&Table::<InThree>::create_sql(Dialect::Sqlite, "groups"))?;
-    let settings = Some(Settings::inline());
+    let settings = Some(Settings::default());
     let open =
         || Table::<InThree>::open((&world.keyring).into(), "groups".into(), settings.clone());
     let ((table, first), (_, second)) = (open()?, open()?);
@@ -543,7 +543,7 @@ fn all_rows_that_stay_are_counted() -> Result {
 #[test]
 fn what_waits_is_counted_and_has_an_age() -> Result {
     let (mut world, table) = World::with_table()?;
-    world.finish(table.configure(Settings::inline().pack_bytes(4_000)))?;
+    world.finish(table.configure(Settings::default().pack_bytes(4_000)))?;
     let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));
     world.put_all(&table, &rows)?;
     world.merge(&table)?;
@@ -585,10 +585,10 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
         merge.result()?;
         Ok(statements)
     };
-    world.finish(other.configure(Settings::large()))?;
-    assert_ne!(table.settings(), Settings::large());
+    world.finish(other.configure(Settings::default().pack_bytes(15_960)))?;
+    assert_ne!(table.settings(), Settings::default().pack_bytes(15_960));
     assert_eq!(merge(&mut world, &table)?, 3, "a survey, the settings, a survey");
-    assert_eq!(table.settings(), Settings::large());
+    assert_eq!(table.settings(), Settings::default().pack_bytes(15_960));
     assert_eq!(merge(&mut world, &table)?, 1);
 
     let line = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
@@ -681,7 +681,7 @@ fn packs_of_another_context_cannot_be_read() -> Result {
         let fill = |world: &mut World, context: &str, number| -> Result<Table> {
             world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
             let name = TableName::new("entries").context(context);
-            let settings = Some(Settings::inline());
+            let settings = Some(Settings::default());
             let (table, open) = Table::open((&world.keyring).into(), name, settings)?;
             world.finish(open)?;
             world.put(&table, 1, &value(number))?;

@@ -16,7 +16,7 @@ fn a_scan_goes_on_past_packs_that_are_missing_or_corrupt() -> Result {
     for lost in 1..ROWS - 1 {
         let (mut world, table) = World::with_table()?;
         // Pages have two packs, each of one row.
-        let settings = Settings::large().pack_bytes(1 << 20);
+        let settings = Settings::default().pack_bytes(1 << 20);
         world.finish(table.configure(settings))?;
         let mut random = Random(7);
         for key in 0..ROWS {

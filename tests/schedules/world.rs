@@ -29,7 +29,7 @@ impl Encoding<Vec<u8>> for InThree {
         Raw::encode(value)
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    fn decode(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
         Raw::decode(bytes)
     }
 
@@ -152,7 +152,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         let mut world = Self { runtime, connection, keyring, tables: Vec::new() };
         world.execute(&Table::<E>::create_sql(Dialect::Sqlite, "entries"))?;
         let settings = |bytes| {
-            let settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
+            let settings = Settings::default().pack_bytes(bytes).row_level(1).pack_level(1);
             if is_written_through { settings.write_through() } else { settings }
         };
         world.table(Some(settings(400)))?;

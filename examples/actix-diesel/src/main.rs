@@ -57,7 +57,7 @@ diesel::joinable!(comments -> users (author_id));
 diesel::allow_tables_to_appear_in_same_query!(comments, users);
 
 #[derive(OpaqueId, Queryable, Selectable)]
-#[opaque_id(prefix = "user", key = i64, form = "short")]
+#[opaque_id(prefix = "user", key = i64)]
 pub struct User {
     id: Internal<User>,
     name: String,
@@ -73,7 +73,7 @@ struct UserView {
 
 /// A row of the join.
 #[derive(OpaqueId, Queryable, Selectable)]
-#[opaque_id(prefix = "comment", key = i64, form = "short")]
+#[opaque_id(prefix = "comment", key = i64)]
 #[diesel(table_name = comments)]
 pub struct Comment {
     id: Internal<Comment>,

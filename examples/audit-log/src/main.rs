@@ -50,8 +50,7 @@ impl Shop {
             + "CREATE TABLE orders (id BLOB NOT NULL PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents > 0));";
         sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-        // The log is appended to, and read in ranges.
-        let log = PackTable::open(&pool, &keyring, "audit", Settings::large()).await?;
+        let log = PackTable::open(&pool, &keyring, "audit", Settings::default()).await?;
         Ok(Self { pool, keyring, log })
     }
 

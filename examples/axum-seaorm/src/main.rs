@@ -33,7 +33,7 @@ mod user {
 
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "users")]
-    #[opaque_id(prefix = "user", key = i64, form = "short")]
+    #[opaque_id(prefix = "user", key = i64)]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: Internal<Model>,
@@ -54,7 +54,7 @@ mod comment {
 
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "comments")]
-    #[opaque_id(prefix = "comment", key = i64, form = "short")]
+    #[opaque_id(prefix = "comment", key = i64)]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: Internal<Model>,

@@ -20,7 +20,7 @@ const TABLES: &str = "
     )";
 
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "user", key = i64, form = "short")]
+#[opaque_id(prefix = "user", key = i64)]
 struct User {
     id: Internal<User>,
     name: String,
@@ -36,7 +36,7 @@ struct UserView {
 
 /// A row of the join, as flat as the database returns it.
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "article", key = i64, form = "short")]
+#[opaque_id(prefix = "article", key = i64)]
 struct Article {
     id: Internal<Article>,
     title: String,
@@ -156,11 +156,17 @@ fn internal(error: sqlx::Error) -> StatusCode {
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let pool = SqlitePool::connect("sqlite:axum-sqlx.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
+    let keyring = Keyring::from_file("keys")?;
+    keyring.prepare::<User>()?;
+    keyring.prepare::<Article>()?;
+    let key_id = keyring.sealing_key_id();
+    let check = keyring.check_value(key_id).ok_or("no secret seals")?;
+    eprintln!("secret {key_id} seals; its check value is {check}");
     let router = Router::new()
         .route("/users", post(add_user))
         .route("/articles", get(list_articles).post(add_article))
         .route("/articles/{id}", get(show_article))
-        .with_state(App { pool, keyring: Keyring::from_env()? });
+        .with_state(App { pool, keyring });
     let address = std::env::var("ADDRESS").unwrap_or("localhost:3000".to_owned());
     Ok(axum::serve(tokio::net::TcpListener::bind(address).await?, router).await?)
 }

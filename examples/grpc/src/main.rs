@@ -28,14 +28,14 @@ const TABLES: &str = "
     )";
 
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "user", key = i64, form = "short")]
+#[opaque_id(prefix = "user", key = i64)]
 struct User {
     id: Internal<User>,
     name: String,
 }
 
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "order", key = i64, form = "short")]
+#[opaque_id(prefix = "order", key = i64)]
 struct Order {
     id: Internal<Order>,
     user_id: Internal<User>,

@@ -4,7 +4,7 @@ pub mod users {
 
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "users")]
-    #[opaque_id(prefix = "user", key = i64, form = "short")]
+    #[opaque_id(prefix = "user", key = i64)]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: Internal<Model>,
@@ -25,7 +25,7 @@ pub mod notes {
 
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "notes")]
-    #[opaque_id(prefix = "note", key = i64, form = "short")]
+    #[opaque_id(prefix = "note", key = i64)]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: Internal<Model>,
@@ -47,7 +47,7 @@ pub mod comments {
 
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "comments")]
-    #[opaque_id(prefix = "comment", key = i64, form = "short")]
+    #[opaque_id(prefix = "comment", key = i64)]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: Internal<Model>,

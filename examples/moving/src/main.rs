@@ -28,7 +28,7 @@ const LAST_OLD: i64 = 3;
 const PERIOD: Range<u64> = 1_790_000_000..4_102_444_800;
 
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "order", key = i64, form = "short")]
+#[opaque_id(prefix = "order", key = i64)]
 struct Order {
     id: Internal<Order>,
     item: String,

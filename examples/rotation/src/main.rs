@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
 #[derive(OpaqueId, sqlx::FromRow)]
-#[opaque_id(prefix = "user", key = i64, form = "short")]
+#[opaque_id(prefix = "user", key = i64)]
 struct User {
     id: Internal<User>,
     name: String,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::database::Database;
 use super::{Result, Table, name};
-use crate::args::{PackSettings, PackSize, PackedTable};
+use crate::args::{PackSettings, PackedTable};
 use crate::resource::ShownKey;
 
 pub(super) struct Contents {
@@ -107,11 +107,6 @@ pub(super) async fn configure<K: ShownKey>(
 /// Returns the settings with the given changes.
 fn changed(settings: &Settings, given: &PackSettings) -> Result<Settings> {
     let pack_bytes = given.pack_bytes.map(Value::from);
-    let pack_bytes = match given.size {
-        Some(PackSize::Inline) => members(&Settings::inline())?.remove("pack_bytes"),
-        Some(PackSize::Large) => members(&Settings::large())?.remove("pack_bytes"),
-        None => pack_bytes,
-    };
     let given = [
         ("pack_bytes", pack_bytes),
         ("row_level", given.row_level.map(Value::from)),

@@ -123,7 +123,6 @@ fn options_of_a_table_are_checked_before_the_database_is_asked() {
     refuses("create --row-level 0", "expected a level of rows from 1 to 19, found 0");
     refuses("create --pack-padding 0", "expected steps of packs from 1 to 4096, found 0");
     refuses("create --pack-padding much", "expected none, padme or a number of bytes");
-    refuses("create --size large --pack-bytes 4000", "cannot be used with");
     refuses("configure --write-through", "unexpected argument '--write-through'");
     refuses("import", "required arguments were not provided");
     refuses("import --from log", "required arguments were not provided");

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::{KEY, entry, good, ok, opaque_id, output, parse, refuses, stderr, stdout};
+use crate::{KEY, entry, good, ok, opaque_id, output, parse, refuses, run, stderr, stdout};
 
 const FILE: &str = r#"
 [resource.user]
@@ -276,6 +276,15 @@ fn keys_have_the_names_of_the_derive() {
         let seal = |kind| ok(&entry(), &format!("seal --prefix user --key {kind} -- {key}"));
         assert_eq!(seal(name), seal(kind));
     }
+}
+
+#[test]
+fn an_id_of_another_form_names_the_option() {
+    let (entry, open) = (entry(), "open --prefix user --key int");
+    let id = |form| ok(&entry, &format!("seal --prefix user --key int --form {form} 42"));
+    let refused = |id: &str, says| refuses(&run(&entry, &format!("{open} {id}")), 1, says);
+    refused(id("short").trim(), "found 13; it has the short form: try --form short");
+    refused(id("uuid").trim(), "it has the uuid form: try --form uuid");
 }
 
 /// Returns a package with a file for each pair of path and text.

@@ -114,7 +114,7 @@ fn fill<T: OpaqueId<Internal = Internal<T>> + Send, V: Send + Sync, E: Encoding<
 ) -> Result {
     as_application!(database, OLD, |pool, keyring| {
         let packs =
-            PackTable::<T, V, E, O>::open(&pool, &keyring, table, Settings::inline()).await?;
+            PackTable::<T, V, E, O>::open(&pool, &keyring, table, Settings::default()).await?;
         let (first, last) = rows.split_at(rows.len() * 2 / 3);
         packs.put_all(&pool, first).await?;
         packs.merge_all(&pool).await?;
@@ -244,7 +244,7 @@ fn packs_from_day_to_day(database: &Database) -> Result {
 
 /// All commands on a table that no application has ever opened, and then the application.
 fn packs_without_an_application(database: &Database) -> Result {
-    let settings = ["--size", "large", "--pack-level", "3", "--pack-padding", "padme"];
+    let settings = ["--pack-bytes", "15960", "--pack-level", "3", "--pack-padding", "padme"];
     let create = events("create", &settings);
     let (_, stderr) = fails(database, OLD, &events("verify", &[]), "")?;
     contains(&stderr, "`opaque-id packs create` creates them): ")?;
@@ -300,7 +300,11 @@ fn packs_of_settings_that_change(database: &Database) -> Result {
         contains(&stderr, expected)
     };
     let differs = "the table events exists with other settings: expected ";
-    refuses("create", &["--size", "large"], &format!("{differs}pack_bytes 15960, found 1900; "))?;
+    refuses(
+        "create",
+        &["--pack-bytes", "15960"],
+        &format!("{differs}pack_bytes 15960, found 8064; "),
+    )?;
     refuses("create", &["--encoding", "raw"], &format!("{differs}encoding raw, found json; "))?;
     let order = format!("{differs}order by encrypted key, found by key; ");
     refuses("create", &["--by-encrypted-key"], &order)?;
@@ -309,12 +313,12 @@ fn packs_of_settings_that_change(database: &Database) -> Result {
 
     let shown = ok(database, OLD, &events("configure", &[]), "")?;
     expect(&shown, shown.contains("->"), false)?;
-    contains(&shown, "\npack_bytes     1900\n")?;
+    contains(&shown, "\npack_bytes     8064\n")?;
     let options = ["--pack-bytes", "4000", "--erase-after", "60", "--row-padding", "none"];
     let changed = ok(database, OLD, &events("configure", &options), "")?;
     for (name, change) in [
         ("erase_after", "    3600 -> 60\n"),
-        ("pack_bytes", "     1900 -> 4000\n"),
+        ("pack_bytes", "     8064 -> 4000\n"),
         ("row_padding", "    64 -> none\n"),
         ("pack_padding", "   64\n"),
     ] {
@@ -820,8 +824,8 @@ impl Encoding<Vec<u8>> for AnyBytes {
         Ok(value.clone())
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-        Ok(bytes)
+    fn decode(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        Ok(bytes.to_vec())
     }
 }
 
@@ -897,7 +901,7 @@ async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> R
         }
         "erase a group" => entries.erase(pool, initial("b")).await?,
         "`configure`, `train`" => {
-            entries.configure(pool, Settings::inline().pack_bytes(900)).await?;
+            entries.configure(pool, Settings::default().pack_bytes(900)).await?;
             let samples = rows.iter().map(|(_, value)| value);
             entries.train_from_public(pool, samples, 1_024).await?;
         }
@@ -924,7 +928,7 @@ fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
     // A writer deletes them here, to write one back.
     database.execute("CREATE VIEW dictionaries AS SELECT * FROM entries_meta WHERE id <> 0")?;
     as_application!(database, OLD, |pool, keyring| {
-        let entries = Entries::open(&pool, &keyring, "entries", Settings::inline()).await?;
+        let entries = Entries::open(&pool, &keyring, "entries", Settings::default()).await?;
         entries.put_all(&pool, &rows[..1_000]).await?;
         entries.merge_all(&pool).await?;
         let samples = rows.iter().map(|(_, value)| value);

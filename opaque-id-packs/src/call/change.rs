@@ -33,7 +33,7 @@ pub(crate) async fn change(
     let mut reads_latest = false;
     loop {
         let sql = session.sql();
-        let read = if reads_latest { sql.get_latest(key) } else { sql.get(&[key], &[]) };
+        let read = if reads_latest { sql.get_latest(key) } else { sql.get_with_next(key) };
         let tiers = Tiers::read(session, read).await?;
         let state = session.state()?;
         let is_written = if let Some((version, row)) = tiers.recent.get(&key) {

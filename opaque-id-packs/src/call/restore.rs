@@ -73,7 +73,7 @@ async fn restore_packs(
     let Damage { first, mut end, .. } = damage;
     let mut attempts = Attempts::default();
     'read: loop {
-        let found = session.query_tiers(session.sql().get(&[first], &[])).await?;
+        let found = session.query_tiers(session.sql().get_with_next(first)).await?;
         leave_erased(session, &mut rows).await?;
         let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
         let stored = match pack.map(|(_, stored)| stored) {

@@ -45,7 +45,7 @@ fn put_one(table: &Arc<Table>) -> PackCall<'static, ()> {
 
 #[test]
 fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
-    let table = Arc::new(open_table(Settings::inline()));
+    let table = Arc::new(open_table(Settings::default()));
     let mut insertions = 0;
     let mut keys = calls(&table)
         .call(|session| async { session.connect().await.ensure_keys(vec![7], true).await });
@@ -62,7 +62,7 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
 /// A sweep may have deleted the dictionary while the process was idle.
 #[test]
 fn a_process_that_was_idle_writes_without_a_dictionary() {
-    let table = Arc::new(open_table(Settings::inline()));
+    let table = Arc::new(open_table(Settings::default()));
     let samples: Vec<_> = (0..2_000).map(|i| value(i).into()).collect();
     let dictionary = crate::dictionary::trained("events", &samples, 1_024).expect("trained");
     let mut contents = table.opened().expect("open").contents.clone();
@@ -95,9 +95,9 @@ fn a_process_that_was_idle_writes_without_a_dictionary() {
 /// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
 #[test]
 fn a_call_reads_the_settings_at_its_end_once_a_minute() {
-    let table = Arc::new(open_table(Settings::inline()));
+    let table = Arc::new(open_table(Settings::default()));
     let mut contents = table.opened().expect("open").contents.clone();
-    contents.settings = Settings::large();
+    contents.settings = Settings::default().pack_bytes(15_960);
     let stored = table.encrypt_settings(2, &contents).expect("settings");
     let meta = vec![vec![Cell::Integer(0), Cell::Integer(2), Cell::Bytes(stored.body)]];
     let put = || {
@@ -113,7 +113,7 @@ fn a_call_reads_the_settings_at_its_end_once_a_minute() {
         statements
     };
     let pack_bytes = || table.opened().expect("open").contents.settings.pack_bytes;
-    assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned()], 1_900));
+    assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned()], 8_064));
     table.forget_check(Duration::from_secs(60));
     assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned(), "SELECT".to_owned()], 15_960));
     assert_eq!(put(), ["INSERT"]);
@@ -149,11 +149,11 @@ async fn answer(connection: &mut SqliteConnection, statement: &Statement) -> sql
 #[tokio::test]
 async fn little_is_compressed_between_two_statements() -> Result<(), Box<dyn std::error::Error>> {
     for (settings, is_last) in [
-        (Settings::inline(), true),
-        (Settings::inline(), false),
-        (Settings::large(), true),
-        (Settings::large(), false),
-        (Settings::large().pack_bytes(1 << 20), true),
+        (Settings::default(), true),
+        (Settings::default(), false),
+        (Settings::default().pack_bytes(15_960), true),
+        (Settings::default().pack_bytes(15_960), false),
+        (Settings::default().pack_bytes(1 << 20), true),
     ] {
         let pack_bytes = settings.pack_bytes as usize;
         let table = Arc::new(open_table(settings.row_level(1).pack_level(1)));

@@ -81,11 +81,11 @@ impl Trial {
         for key in 1..=NEIGHBORS {
             let note = random.text(20 + key as usize);
             let bytes = random.row(&format!("user{key}"), &note);
-            without.push((2 * key, Value { bytes, group: group(key) }));
+            without.push((2 * key, Value::new(bytes, group(key))));
         }
         let mut with = without.clone();
         let bytes = random.row("alice", secret);
-        with.insert(15, (with[15].0 - 1, Value { bytes, group: group(0) }));
+        with.insert(15, (with[15].0 - 1, Value::new(bytes, group(0))));
         let (row, filler) = (random.row("mallory", "@"), random.text(PROBES));
         let codec = Codec::new(3, None).expect("no dictionary");
         Self { secret, rows: [with, without], row, filler, are_grouped, groups, codec }
@@ -98,7 +98,7 @@ impl Trial {
         let [with, without] = self.rows.each_ref().map(|rows| {
             let mut rows = rows.clone();
             let group = self.are_grouped.then_some(NEIGHBORS + 1);
-            rows.push((1_000, Value { bytes: bytes.clone(), group }));
+            rows.push((1_000, Value::new(bytes.clone(), group)));
             let pack = Pack { id: 0, end: None, rows };
             pack.encode(&self.codec, padding, &self.groups).expect("a pack").len()
         });
@@ -147,7 +147,7 @@ impl Clinic {
                     "2026-11-{minute:02}: patient {name}, diagnosis {illness}, {}",
                     random.text(30)
                 );
-                rows.push(Value { bytes: text.into(), group: are_grouped.then_some(group) });
+                rows.push(Value::new(Vec::from(text), are_grouped.then_some(group)));
             }
         }
         let dictionary = trained("visits", &rows, 32 << 10).expect("a dictionary");

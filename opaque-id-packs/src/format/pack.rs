@@ -1,6 +1,7 @@
 //! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS-FORMAT.md` specifies it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::{fmt, iter};
 
 use super::codec::{Codec, MAX_LEN, check_len};
@@ -64,7 +65,7 @@ impl Pack {
         let lens = frames.groups.iter().map(|(_, len)| *len);
         let mut values: Vec<_> = lens.map(Plaintext::with_capacity).collect();
         for ((_, value), frame) in self.rows.iter().zip(&frames.of_rows) {
-            values[*frame].extend(&value.bytes);
+            values[*frame].extend_from_slice(value);
         }
         let written = frames.groups.iter().zip(&values);
         let written =
@@ -104,17 +105,16 @@ impl Pack {
             opened => Ok(opened),
         });
         let frames = frames.collect::<Result<Vec<_>, _>>()?;
-        let mut rests: Vec<_> = frames
-            .iter()
-            .map(|frame| frame.as_ref().map(|it| it.as_ref().map(|it| &it[..])))
-            .collect();
+        let frames: Vec<_> =
+            frames.into_iter().map(|frame| frame.map(|it| it.map(Arc::new))).collect();
+        let mut starts = vec![0; frames.len()];
         let mut rows = Vec::with_capacity(head.keys.len());
         let mut unreadable = Vec::new();
         for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.of_rows) {
-            match &mut rests[*frame] {
-                Ok(Some(rest)) => {
-                    let bytes = varint::take(*len, rest)?.to_owned();
-                    rows.push((*key, Value { bytes, group: head.frames[*frame].0.group() }));
+            match &frames[*frame] {
+                Ok(Some(values)) => {
+                    let group = head.frames[*frame].0.group();
+                    rows.push((*key, Value::take(values, &mut starts[*frame], *len, group)));
                 }
                 Ok(None) => {}
                 Err(error) => unreadable.push((*key, error.clone())),
@@ -141,9 +141,9 @@ impl Pack {
         let frame = head.of_rows[place];
         let before = head.lens.iter().zip(&head.of_rows).take(place);
         let start = before.filter(|(_, of)| **of == frame).map(|(len, _)| len).sum::<usize>();
-        let value = head.open(frame, codec, groups)?.map(|values| Value {
-            bytes: values[start..][..head.lens[place]].to_owned(),
-            group: head.frames[frame].0.group(),
+        let value = head.open(frame, codec, groups)?.map(|values| {
+            let bytes = values[start..][..head.lens[place]].to_owned();
+            Value::new(bytes, head.frames[frame].0.group())
         });
         Ok((head.end, value))
     }

@@ -16,11 +16,6 @@ impl Plaintext {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Returns the bytes, which nobody wipes then.
-    pub(super) fn into_vec(mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
-    }
-
     /// Leaves zeros only, also in the memory behind the last byte, which may have been written as well.
     fn overwrite(&mut self) {
         self.0.clear();

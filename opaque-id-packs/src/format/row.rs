@@ -66,9 +66,7 @@ impl Row {
         let written = Written::take(&mut plaintext)?;
         only_padding(plaintext)?;
         let bytes = written.read(codec, groups, MAX_LEN)?;
-        Ok(bytes.map_or(Self::Deleted, |bytes| {
-            Self::Value(Value { bytes: bytes.into_vec(), group: written.group() })
-        }))
+        Ok(bytes.map_or(Self::Deleted, |bytes| Self::Value(Value::new(bytes, written.group()))))
     }
 
     /// Returns the group of a row that has one.

@@ -1,6 +1,8 @@
 //! A value, as it is in a row or, of several rows, in a pack: a method, a length and bytes.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::codec::{Codec, MAX_LEN, check_len};
 use super::error::FormatError;
@@ -15,18 +17,39 @@ const STORED: u8 = 1;
 const ZSTD: u8 = 2;
 const GROUP: u8 = 3;
 
-/// A value, and the group of its row, if the table has groups.
-#[derive(Clone, PartialEq, Eq)]
+/// A value, and the group of its row, if the table has groups. Values of one pack share the memory of their frame. It is wiped when the last
+/// of them is dropped.
+#[derive(Clone)]
 pub struct Value {
-    /// The bytes that the encoding has written.
-    pub bytes: Vec<u8>,
+    frame: Arc<Plaintext>,
+    range: Range<usize>,
     /// The id that the database has for the group's key.
     pub group: Option<u128>,
 }
 
+impl Value {
+    /// Creates a value from the bytes that the encoding has written.
+    pub fn new(bytes: impl Into<Plaintext>, group: Option<u128>) -> Self {
+        let bytes = bytes.into();
+        Self { range: 0..bytes.len(), frame: Arc::new(bytes), group }
+    }
+
+    /// Takes the next `len` bytes of a frame, from `start` on.
+    pub(super) fn take(
+        frame: &Arc<Plaintext>,
+        start: &mut usize,
+        len: usize,
+        group: Option<u128>,
+    ) -> Self {
+        let range = *start..*start + len;
+        *start = range.end;
+        Self { frame: Arc::clone(frame), range, group }
+    }
+}
+
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, group: None }
+        Self::new(bytes, None)
     }
 }
 
@@ -34,14 +57,22 @@ impl std::ops::Deref for Value {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        &self.frame[self.range.clone()]
     }
 }
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other && self.group == other.group
+    }
+}
+
+impl Eq for Value {}
 
 /// Without the value.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Value({} bytes)", self.bytes.len())
+        write!(f, "Value({} bytes)", self.len())
     }
 }
 

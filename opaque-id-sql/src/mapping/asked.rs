@@ -35,14 +35,12 @@ impl Asked {
     }
 
     /// Returns the UUIDs in parts of up to `len`.
-    pub(super) fn parts(&self, len: usize) -> Vec<Cow<'_, Self>> {
-        match self.len() <= len {
-            true => self.first().map(|_| Cow::Borrowed(self)).into_iter().collect(),
-            false => {
-                let part = |uuids: &[Uuid]| Self { uuids: uuids.to_vec(), hashed: OnceLock::new() };
-                self.uuids.chunks(len).map(|uuids| Cow::Owned(part(uuids))).collect()
-            }
-        }
+    pub(super) fn parts(&self, len: usize) -> impl Iterator<Item = Cow<'_, Self>> {
+        let is_one = self.len() <= len;
+        self.uuids.chunks(len).map(move |uuids| match is_one {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(Self { uuids: uuids.to_vec(), hashed: OnceLock::new() }),
+        })
     }
 
     /// Returns the UUIDs with their hashes, ordered by slot.

@@ -6,7 +6,10 @@
 //! - `issue`: an insert of UUIDs that no other client has. MySQL returns no rows, so a search for the first and the last one follows:
 //!   a list of `VALUES` gets consecutive integers, so these two imply the others.
 //! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
-//!   `ROUNDS` rounds without progress, because others may delete in between.
+//!   `ROUNDS` rounds without progress, because others may delete in between. PostgreSQL's insert finds rows too, so a unique index needs
+//!   no search before it. On the others a search comes first. An insert of known UUIDs would wait for SQLite's write lock. On MySQL it
+//!   would use integers, and `INSERT … SELECT … WHERE NOT EXISTS` locks gaps: of eight clients with ascending UUIDs, most inserts end in
+//!   a deadlock.
 //! - `delete`: with a cache, first a search for the UUIDs that have a mapping, because only these are quarantined; then the deletion.
 //! - Before the first statement of a process: a check of the columns' types and of the index, where they can be others. A search in a
 //!   column of text finds nothing, which must not lead to an insert, and not hide rows, and without a unique index nothing keeps a UUID
@@ -44,7 +47,7 @@ use uuid::Uuid;
 use super::asked::Asked;
 use super::cache::Cache;
 use super::error::MappingError;
-use super::table::{EMPTY, Table, longest_list};
+use super::table::{EMPTY, FOUND, Table, longest_list};
 use crate::call::Session;
 use crate::dialect::Dialect;
 use crate::engine::Engine;
@@ -134,7 +137,11 @@ impl<'t> Connected<'t> {
     /// The reason why an insert is refused.
     pub(super) async fn get_or_insert(self, uuids: Vec<Uuid>) -> Result<Found, Refusal> {
         let mut missing = Asked::new(uuids);
-        let mappings = self.search(&mut missing).await;
+        // PostgreSQL's insert finds the others. A hashed index locks the UUIDs before it, so those that have a mapping are left out.
+        let mappings = match self.dialect {
+            Dialect::Postgres if !self.table.is_hashed() => Vec::new(),
+            _ => self.search(&mut missing).await,
+        };
         self.insert_until_found(Inserts::Missing, missing, mappings).await
     }
 
@@ -243,16 +250,17 @@ impl<'t> Connected<'t> {
             };
             return inserted.map(|_| false).ok_or_else(|| table.counter());
         }
-        let insert = match inserts {
-            Inserts::Missing if is_hashed => table.insert_missing(dialect, missing),
-            Inserts::Missing => table.insert_unique(dialect, missing),
-            Inserts::New => table.insert(dialect, missing),
+        let insert = match (inserts, dialect) {
+            // A unique index there fails for a UUID that it has.
+            (Inserts::Missing, Dialect::MySql) if !is_hashed => table.insert(dialect, missing),
+            (Inserts::Missing, _) => table.insert_missing(dialect, missing),
+            (Inserts::New, _) => table.insert(dialect, missing),
         };
         match self.session.try_run(insert).await {
             Some(Answer::Rows(rows)) => {
-                let is_inserted = rows.len() == missing.len();
-                mappings.extend(take(missing, &rows));
-                Ok(is_inserted)
+                mappings.extend(take(missing, mapped(&rows).collect()));
+                let is_new = |row: &Vec<Cell>| row.get(2) != Some(&FOUND);
+                Ok(missing.is_empty() && rows.iter().any(is_new))
             }
             Some(Answer::Changed { rows, insert_id }) => {
                 let is_inserted = rows == missing.len() as u64;
@@ -319,18 +327,18 @@ impl<'t> Connected<'t> {
     async fn search(&self, missing: &mut Asked) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
-            found.extend(self.rows(self.table.find(self.dialect, &part)).await);
+            found.extend(mapped(&self.rows(self.table.find(self.dialect, &part)).await));
         }
-        take(missing, &found)
+        take(missing, found)
     }
 
     /// Searches like [`search`](Self::search) on MySQL, also for rows that are newer than the transaction's snapshot.
     async fn search_latest(&self, missing: &mut Asked) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
-            found.extend(self.rows(self.table.find_latest(&part)).await);
+            found.extend(mapped(&self.rows(self.table.find_latest(&part)).await));
         }
-        take(missing, &found)
+        take(missing, found)
     }
 
     async fn rows(&self, statement: Statement) -> Vec<Vec<Cell>> {
@@ -353,17 +361,17 @@ impl<'t> Connected<'t> {
     }
 }
 
-/// Returns the mappings of an answer, and removes their UUIDs from the missing ones.
-fn take(missing: &mut Asked, rows: &[Vec<Cell>]) -> Vec<Mapped> {
-    let found: HashSet<Uuid> = mapped(rows).map(|(_, uuid)| uuid).collect();
-    missing.retain(|uuid| !found.contains(uuid));
-    mapped(rows).collect()
+/// Removes the UUIDs of mappings from the missing ones, and returns the mappings.
+fn take(missing: &mut Asked, mut found: Vec<Mapped>) -> Vec<Mapped> {
+    found.sort_unstable_by_key(|(_, uuid)| *uuid);
+    missing.retain(|uuid| found.binary_search_by_key(uuid, |(_, found)| *found).is_err());
+    found
 }
 
 /// Reads the rows of a mapping table.
 fn mapped(rows: &[Vec<Cell>]) -> impl Iterator<Item = Mapped> {
     rows.iter().map(|row| match **row {
-        [Cell::Integer(id), Cell::Uuid(uuid)] => (id, uuid),
+        [Cell::Integer(id), Cell::Uuid(uuid), ..] => (id, uuid),
         _ => unreachable!("an adapter reads the statement's columns"),
     })
 }

@@ -35,7 +35,7 @@ use super::error::MappingError;
 use super::uuid_hash;
 use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
-use crate::statement::{Column, Statement, Texts, Value};
+use crate::statement::{Cell, Column, Statement, Texts, Value};
 
 /// The number of hashes that a transaction locks one by one on PostgreSQL, whose lock table has room for this many
 /// per connection by default (`max_locks_per_transaction`). For more hashes it locks the map.
@@ -58,6 +58,12 @@ const NO_INDEX: &str = "no index";
 
 /// The columns of every row that a mapping table returns.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
+
+/// The same columns, and [`FOUND`] for a row that the statement has not inserted.
+const FOUND_OR_NEW: &[Column] = &[Column::Integer, Column::Uuid, Column::Integer];
+
+/// The third cell of a row that [`insert_missing`](Table::insert_missing) has found.
+pub(super) const FOUND: Cell = Cell::Integer(0);
 
 /// A mapping table, and the texts of its statements.
 #[derive(Clone)]
@@ -274,45 +280,30 @@ impl Table {
     pub(super) fn to_external(&self, dialect: Dialect, ids: &[i64]) -> Statement {
         let sql = || {
             let ([name, id, _], mapping) = (self.names(dialect), self.mapping(dialect));
-            let found = match dialect {
-                Dialect::Postgres => format!(
+            let found = match (dialect, ids) {
+                (Dialect::MySql, _) => format!("{name} AS m WHERE m.{id} IN (?)"),
+                (Dialect::Postgres, [_]) => format!("{name} AS m WHERE m.{id} = $1"),
+                (Dialect::Sqlite, [_]) => format!("{name} AS m WHERE m.{id} = ?"),
+                (Dialect::Postgres, _) => format!(
                     "unnest(CAST(CAST($1 AS text) AS int8[])) AS asked (id) JOIN {name} AS m ON m.{id} = asked.id"
                 ),
-                Dialect::MySql => format!("{name} AS m WHERE m.{id} IN (?)"),
-                Dialect::Sqlite => format!(
+                (Dialect::Sqlite, _) => format!(
                     "(SELECT value AS id FROM json_each(?1)) AS asked CROSS JOIN {name} AS m ON m.{id} = asked.id"
                 ),
             };
             format!("SELECT {mapping} FROM {found}{}{}", self.is_ours(dialect), dialect.all_rows())
         };
-        let sql = self.text(dialect, "to external", false, sql);
-        Statement::new(sql, vec![list(dialect, ids.iter().copied())], MAPPING)
-    }
-
-    /// Inserts a row for each UUID, which nobody else has.
-    pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        self.insert_values(dialect, "insert", uuids, "")
-    }
-
-    /// Inserts a row for each UUID that a unique index does not have. On MySQL it fails if the index has one of them.
-    pub(super) fn insert_unique(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let unique = ddl::unique_columns(self.resource.is_some());
-        let conflict = match dialect {
-            Dialect::MySql => String::new(),
-            Dialect::Postgres | Dialect::Sqlite => format!(" ON CONFLICT ({unique}) DO NOTHING"),
+        let asked = match (dialect, ids) {
+            (Dialect::Postgres | Dialect::Sqlite, [id]) => Value::Integer(*id),
+            _ => list(dialect, ids.iter().copied()),
         };
-        self.insert_values(dialect, "insert unique", uuids, &conflict)
+        let sql = self.text(dialect, "to external", ids.len() == 1, sql);
+        Statement::new(sql, vec![asked], MAPPING)
     }
 
-    /// Inserts a row for each UUID. A list on MySQL is one of values: InnoDB gives these consecutive integers, and does not
-    /// lock its counter for the whole statement, as it may for `INSERT … SELECT`.
-    fn insert_values(
-        &self,
-        dialect: Dialect,
-        text: &'static str,
-        uuids: &Asked,
-        conflict: &str,
-    ) -> Statement {
+    /// Inserts a row for each UUID. It fails if a unique index has one of them. A list on MySQL is one of values: InnoDB gives these
+    /// consecutive integers, and does not lock its counter for the whole statement, as it may for `INSERT … SELECT`.
+    pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let (returning, columns) = returning(dialect);
         let sql = || {
             let insert = self.insert_into();
@@ -331,15 +322,14 @@ impl Table {
                 }
                 _ => {
                     let values = self.values("asked.hash", "asked.uuid");
-                    // SQLite's grammar needs the WHERE.
-                    format!("SELECT {values} FROM {} WHERE true", self.asked(dialect, uuids))
+                    format!("SELECT {values} FROM {}", self.asked(dialect, uuids))
                 }
             };
-            format!("{insert} {rows}{conflict}{returning}")
+            format!("{insert} {rows}{returning}")
         };
         match (dialect, &**uuids) {
             (Dialect::MySql, [_, _, ..]) => Statement::new(sql(), Vec::new(), columns),
-            _ => self.on_list(dialect, text, uuids, sql, columns),
+            _ => self.on_list(dialect, "insert", uuids, sql, columns),
         }
     }
 
@@ -356,22 +346,19 @@ impl Table {
         plain.iter().copied().chain(hashed)
     }
 
-    /// Inserts a row for each UUID that has none, for a hashed index. In a transaction a [`lock`](Self::lock) precedes
-    /// it.
+    /// Inserts a row for each UUID that has none. For a hashed index in a transaction a [`lock`](Self::lock) precedes it. For a unique
+    /// index on PostgreSQL it also returns the rows that it [finds](FOUND), and passes over a UUID that another transaction has inserted since
+    /// the statement began: it returns no row for that.
     pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let (returning, columns) = returning(dialect);
-        let sql = || {
-            let asked = self.asked(dialect, uuids);
-            self.insert_missing_sql(dialect, &asked, "") + returning
+        // The offset keeps PostgreSQL from a join, for which it would read the whole table until it has statistics.
+        let end = if dialect == Dialect::Postgres { " OFFSET 0" } else { "" };
+        let sql = || self.insert_missing_sql(dialect, &self.asked(dialect, uuids), end);
+        let columns = match (dialect, self.index) {
+            (Dialect::MySql, _) => return Statement::new(sql(), Vec::new(), &[]),
+            (Dialect::Postgres, Index::Unique) => FOUND_OR_NEW,
+            _ => MAPPING,
         };
-        let (sql, values) = match dialect {
-            Dialect::MySql => (sql().into(), Vec::new()),
-            Dialect::Postgres | Dialect::Sqlite => (
-                self.text(dialect, "insert missing", false, sql),
-                self.asked_values(dialect, uuids),
-            ),
-        };
-        Statement::new(sql, values, columns)
+        self.on_list(dialect, "insert missing", uuids, sql, columns)
     }
 
     /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing), in a single request whose
@@ -403,65 +390,66 @@ impl Table {
         Statement::batch(sql)
     }
 
-    fn insert_missing_sql(&self, dialect: Dialect, asked: &str, locking: &str) -> String {
+    fn insert_missing_sql(&self, dialect: Dialect, asked: &str, end: &str) -> String {
         let (name, insert) = (self.name, self.insert_into());
         let values = self.values("asked.hash", "asked.uuid");
-        match dialect {
-            Dialect::Postgres => {
-                let found = self.lateral();
-                format!(
-                    "{insert} SELECT {values} FROM {asked} LEFT JOIN {found} ON true WHERE m.id IS NULL"
-                )
-            }
-            Dialect::MySql | Dialect::Sqlite => {
-                let (index, on) = (self.index_hint(dialect), self.is_asked(dialect));
-                format!(
-                    "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{locking})"
-                )
-            }
+        let (index, on) = (self.index_hint(dialect), self.is_asked(dialect));
+        let (returning, _) = returning(dialect);
+        if (dialect, self.index) == (Dialect::Postgres, Index::Unique) {
+            let unique = ddl::unique_columns(self.resource.is_some());
+            return format!(
+                "WITH asked AS (SELECT asked.*, (SELECT m.id FROM {name} AS m WHERE {on}) AS id FROM {asked}), \
+                 new AS ({insert} SELECT {values} FROM asked WHERE asked.id IS NULL \
+                 ON CONFLICT ({unique}) DO NOTHING{returning}) \
+                 SELECT id, uuid, CAST(0 AS int8) FROM asked WHERE id IS NOT NULL \
+                 UNION ALL SELECT id, uuid, CAST(1 AS int8) FROM new"
+            );
         }
+        format!(
+            "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{end}){returning}"
+        )
     }
 
     /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL
     /// it returns no rows if the transaction cannot be used for it. On MySQL it returns a row for each of the
     /// [`slots`](Asked::slots).
     pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let (text, values) = match dialect {
-            Dialect::MySql => ("lock", vec![list(dialect, uuids.slots())]),
-            _ if uuids.len() > MAX_HASH_LOCKS => ("lock map", Vec::new()),
+        const LOCKED: &[Column] = &[Column::Integer];
+        // A snapshot from before the lock would not show what its last holder has inserted.
+        const USABLE: &str =
+            "current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')";
+        if dialect == Dialect::MySql {
+            let sql = || {
+                format!(
+                    "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot{} FOR UPDATE",
+                    slots_table(self.name),
+                    dialect.all_rows()
+                )
+            };
+            let slots = vec![list(dialect, uuids.slots())];
+            return Statement::new(self.text(dialect, "lock", false, sql), slots, LOCKED);
+        }
+        let (text, values) = match uuids.hashed() {
+            hashed if hashed.len() > MAX_HASH_LOCKS => ("lock map", Vec::new()),
+            [(hash, _)] => ("lock one", vec![Value::Integer((*hash).into())]),
             _ => ("lock", self.asked_values(dialect, uuids)),
         };
-        let sql = || self.lock_sql(dialect, text);
-        Statement::new(self.text(dialect, text, false, sql), values, &[Column::Integer])
-    }
-
-    fn lock_sql(&self, dialect: Dialect, text: &'static str) -> String {
-        if dialect == Dialect::MySql {
-            return format!(
-                "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot{} FOR UPDATE",
-                slots_table(self.name),
-                dialect.all_rows()
-            );
-        }
-        let asked = hashed_relation(dialect);
-        let lock = lock_key(self.name);
-        // A snapshot from before the lock would not show what its last holder has inserted.
-        let usable =
-            "current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')";
-        match text {
-            "lock map" => format!(
-                "SELECT CAST(1 AS int8) FROM (SELECT pg_advisory_xact_lock({lock})) AS locked WHERE {usable}"
-            ),
-            _ => {
-                let class = lock >> 32;
-                format!(
-                    "SELECT CAST(1 AS int8) FROM (SELECT pg_advisory_xact_lock_shared({lock})) AS map, \
-                     (SELECT pg_advisory_xact_lock({class}, hashes.hash) FROM \
-                     (SELECT DISTINCT asked.hash FROM {asked} ORDER BY asked.hash) AS hashes) AS locked \
-                     WHERE {usable}"
-                )
-            }
-        }
+        let sql = || {
+            let (lock, asked) = (lock_key(self.name), self.asked(dialect, uuids));
+            let (class, shared) = (lock >> 32, format!("pg_advisory_xact_lock_shared({lock})"));
+            let locked = match text {
+                "lock map" => format!("(SELECT pg_advisory_xact_lock({lock})) AS map"),
+                "lock one" => format!(
+                    "(SELECT {shared}, pg_advisory_xact_lock({class}, CAST($1 AS int4))) AS locked"
+                ),
+                _ => format!(
+                    "(SELECT {shared}) AS map, (SELECT pg_advisory_xact_lock({class}, hashes.hash) FROM \
+                     (SELECT DISTINCT asked.hash FROM {asked} ORDER BY asked.hash) AS hashes) AS locked"
+                ),
+            };
+            format!("SELECT CAST(1 AS int8) FROM {locked} WHERE {USABLE}")
+        };
+        Statement::new(self.text(dialect, text, false, sql), values, LOCKED)
     }
 
     /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
@@ -635,10 +623,15 @@ impl Table {
         values
     }
 
-    /// Returns the relation `asked` of a list: `(uuid)`, or `(hash, uuid)` for the hashed index. On MySQL it has the list as
-    /// literals, elsewhere [`asked_values`](Self::asked_values) binds it.
+    /// Returns the relation `asked` of the UUIDs: `(uuid)`, or `(hash, uuid)` for the hashed index. On MySQL it has a list as
+    /// literals, elsewhere [`on_list`](Self::on_list) binds it.
     fn asked(&self, dialect: Dialect, uuids: &Asked) -> Cow<'static, str> {
         match (self.index, dialect) {
+            (_, Dialect::Postgres | Dialect::Sqlite) if uuids.len() == 1 => {
+                let (hash, uuid) = self.one(dialect);
+                let hash = self.if_hashed(|| format!("{hash} AS hash, "));
+                format!("(SELECT {hash}{uuid} AS uuid) AS asked").into()
+            }
             (_, Dialect::MySql) => {
                 // MySQL's grammar needs ROW, of which MariaDB's knows nothing.
                 let row =
@@ -649,7 +642,14 @@ impl Table {
                 )
                 .into()
             }
-            (Index::Hashed, _) => hashed_relation(dialect).into(),
+            (Index::Hashed, Dialect::Postgres) => {
+                "unnest(CAST(CAST($1 AS text) AS int4[]), CAST(CAST($2 AS text) AS uuid[])) AS asked (hash, uuid)"
+                    .into()
+            }
+            (Index::Hashed, Dialect::Sqlite) => {
+                "(SELECT value AS hash, substr(?2, key * 16 + 1, 16) AS uuid FROM json_each(?1)) AS asked"
+                    .into()
+            }
             (Index::Unique, Dialect::Postgres) => {
                 "unnest(CAST(CAST($1 AS text) AS uuid[])) AS asked (uuid)".into()
             }
@@ -722,18 +722,6 @@ fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
 /// Returns a UUID as MySQL reads it in a statement.
 fn literal(uuid: &Uuid) -> String {
     format!("0x{}", uuid.simple())
-}
-
-/// Returns the relation `asked (hash, uuid)` of a list of the hashed index.
-fn hashed_relation(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => {
-            "(SELECT value AS hash, substr(?2, key * 16 + 1, 16) AS uuid FROM json_each(?1)) AS asked"
-        }
-        _ => {
-            "unnest(CAST(CAST($1 AS text) AS int4[]), CAST(CAST($2 AS text) AS uuid[])) AS asked (hash, uuid)"
-        }
-    }
 }
 
 /// Returns a list of numbers: the text of an array on PostgreSQL, JSON on SQLite.

@@ -5,7 +5,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -104,7 +103,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = self.recall(ids);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.find(unknown).await));
+                mappings = self.cache(call.find(unknown).await, mappings);
             }
             Ok(internal_ids::<T>(mappings, ids))
         })
@@ -119,7 +118,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = self.recall(ids);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.get_or_insert(unknown).await?));
+                mappings = self.cache(call.get_or_insert(unknown).await?, mappings);
             }
             let ids = internal_ids::<T>(mappings, ids).into_iter();
             ids.map(|id| id.ok_or(MappingError::Deleted)).collect()
@@ -138,7 +137,7 @@ impl<T: MappedResource> Mapping<T> {
                 return Ok(Vec::new());
             }
             let call = Connected::begin(session, &self.table).await?;
-            let issued = self.cache(call.issue(uuids).await?);
+            let issued = self.cache(call.issue(uuids).await?, Vec::new());
             if issued.len() < count {
                 return Err(MappingError::Deleted);
             }
@@ -157,10 +156,14 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = recall(ids.iter().map(|id| *id.as_repr()), cached);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.find_uuids(&unknown).await));
+                mappings = self.cache(call.find_uuids(&unknown).await, mappings);
             }
-            let found: HashMap<i64, Uuid> = mappings.into_iter().collect();
-            Ok(ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect())
+            mappings.sort_unstable_by_key(|(id, _)| *id);
+            let uuid = |id: &T::Internal| {
+                let found = mappings.binary_search_by_key(id.as_repr(), |(id, _)| *id);
+                found.ok().map(|i| External::from(mappings[i].1))
+            };
+            Ok(ids.iter().map(uuid).collect())
         })
     }
 
@@ -207,23 +210,28 @@ impl<T: MappedResource> Mapping<T> {
         recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    /// Adds the mappings to the cache that are known to be committed, and returns all.
-    fn cache(&self, found: Found) -> Vec<Mapped> {
-        let Found { mappings, began, is_inserted, is_in_transaction } = found;
+    /// Adds the mappings to the cache that are known to be committed, and returns all, with those that were known before.
+    fn cache(&self, found: Found, known: Vec<Mapped>) -> Vec<Mapped> {
+        let Found { mut mappings, began, is_inserted, is_in_transaction } = found;
         if let Some(cache) = self.cache.as_ref().filter(|_| !is_in_transaction) {
             cache.insert_all(&mappings, is_inserted, began, Instant::now());
         }
+        mappings.extend(known);
         mappings
     }
 }
 
 /// Returns the internal id of each external id that has one.
 fn internal_ids<T: MappedResource>(
-    mappings: Vec<Mapped>,
+    mut mappings: Vec<Mapped>,
     ids: &[External<T>],
 ) -> Vec<Option<T::Internal>> {
-    let found: HashMap<Uuid, i64> = mappings.into_iter().map(|(id, uuid)| (uuid, id)).collect();
-    ids.iter().map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>)).collect()
+    mappings.sort_unstable_by_key(|(_, uuid)| *uuid);
+    let id = |external: &External<T>| {
+        let found = mappings.binary_search_by_key(&external.to_uuid(), |(_, uuid)| *uuid);
+        found.ok().map(|i| internal_id::<T>(mappings[i].0))
+    };
+    ids.iter().map(id).collect()
 }
 
 /// Splits the ids into the mappings that a cache has and the ids that it does not have.

@@ -252,7 +252,7 @@ impl Encoding<String> for Initials {
         Json::encode(value)
     }
 
-    fn decode(bytes: Vec<u8>) -> std::result::Result<String, String> {
+    fn decode(bytes: &[u8]) -> std::result::Result<String, String> {
         Json::decode(bytes)
     }
 
@@ -285,7 +285,7 @@ pub fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
 
 /// Erasing a group leaves nothing of it, also in a backup of rows and packs, and nothing else is lost.
 async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::large().pack_bytes(3_000);
+    let settings = Settings::default().pack_bytes(3_000);
     let packs = create::<S, S::Team, ByKey, Initials>(shop, database, settings.clone()).await?;
     let ids: Vec<_> =
         (0..80).map(|key| from_key(key * 5)).collect::<std::result::Result<_, _>>()?;
@@ -391,7 +391,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
 
 /// Another client's table of teams.
 async fn fresh<S: PackShop>(shop: &S) -> Result<S::Packs<S::Team, ByKey, Json>> {
-    shop.open_packs(&keyring(0)?, Settings::inline()).await
+    shop.open_packs(&keyring(0)?, Settings::default()).await
 }
 
 /// Rows of teams, of which each key has a text of its own.
@@ -513,7 +513,7 @@ pub async fn panics(call: impl Future) -> bool {
 }
 
 async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(700);
+    let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
     // Of both sides of what a resource's own keys are.
     let mut ids: Vec<IdOf<S::User>> = (0..80).map(|_| generate()).collect();
@@ -533,13 +533,15 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
     // Another client finds the same, whatever settings it would begin with.
-    let again = shop.open_packs::<S::User, ByKey, Json>(&keyring(0)?, Settings::large()).await?;
+    let again = shop
+        .open_packs::<S::User, ByKey, Json>(&keyring(0)?, Settings::default().pack_bytes(15_960))
+        .await?;
     assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
     Ok(Passed)
 }
 
 async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(300);
+    let settings = Settings::default().pack_bytes(300);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut ids = Vec::new();
     for key in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
@@ -557,7 +559,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
     let rows = |keys: std::ops::Range<i64>| {
         teams::<S>(keys.map(|key| key << 40), |key| format!("{:x}", (key >> 40).wrapping_pow(9)))
     };
-    shop.configure(&packs, Settings::large()).await?;
+    shop.configure(&packs, Settings::default().pack_bytes(15_960)).await?;
     for keys in [10_000..11_000, 1..1_500] {
         shop.put_all(&packs, &rows(keys)?).await?;
         shop.merge_all(&packs).await?;
@@ -607,7 +609,7 @@ pub fn incompressible(random: &mut Random, len: usize) -> String {
 }
 
 async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(500);
+    let settings = Settings::default().pack_bytes(500);
     let packs = create::<S, S::Team, ByEncryptedKey, Json>(shop, database, settings).await?;
     let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
     compare::<S, S::Team, ByEncryptedKey, Json>(shop, &packs, &ids, 80).await?;
@@ -617,7 +619,7 @@ async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> V
 }
 
 async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(600).write_through();
+    let settings = Settings::default().pack_bytes(600).write_through();
     let packs = create::<S, S::Legacy, ByKey, Json>(shop, database, settings).await?;
     let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
     for number in 0..60_u128 {
@@ -633,15 +635,15 @@ async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Databa
     }
 
     // Clients that write into the recent table as well would not see each other.
-    let changed = error(shop.configure(&packs, Settings::inline()).await);
+    let changed = error(shop.configure(&packs, Settings::default()).await);
     assert!(changed.contains("found rows that are written through"), "{changed}");
-    let resized = Settings::inline().pack_bytes(900).write_through();
+    let resized = Settings::default().pack_bytes(900).write_through();
     shop.configure(&packs, resized).await?;
     Ok(Passed)
 }
 
 async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let packs = create::<S, S::User, ByKey, Json>(shop, database, Settings::inline()).await?;
+    let packs = create::<S, S::User, ByKey, Json>(shop, database, Settings::default()).await?;
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
     let row = |i: usize, text: &str| (ids[i], text.to_owned());
@@ -664,8 +666,8 @@ async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Data
 async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     database.execute(&S::create_packs::<S::User, ByKey, Json>(dialect(database.kind)))?;
     let shared = keyring(0)?;
-    let packs = shop.open_packs::<S::User, ByKey, Json>(&shared, Settings::inline()).await?;
-    let other = shop.open_packs::<S::User, ByKey, Json>(&keyring(1)?, Settings::inline()).await?;
+    let packs = shop.open_packs::<S::User, ByKey, Json>(&shared, Settings::default()).await?;
+    let other = shop.open_packs::<S::User, ByKey, Json>(&keyring(1)?, Settings::default()).await?;
     let value =
         |i| format!(r#"{{"actor":"user {i}","action":"login","from":"10.0.0.{}"}}"#, i % 256);
     let rows: Vec<RowOf<S::User>> = (0..1_600).map(|i| (generate(), value(i))).collect();
@@ -687,7 +689,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
     let new = shop
-        .open_packs::<S::User, ByKey, Json>(&secrets(1, None)?.into(), Settings::inline())
+        .open_packs::<S::User, ByKey, Json>(&secrets(1, None)?.into(), Settings::default())
         .await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new, |_| {}).await?.problems, []);
@@ -712,7 +714,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
 async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // Digits that are nowhere else in a message.
     const FIRST: i64 = 9_000_000_000;
-    let settings = Settings::inline().pack_bytes(256);
+    let settings = Settings::default().pack_bytes(256);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut random = Random(9);
     let rows = teams::<S>(FIRST..FIRST + 50, |_| incompressible(&mut random, 40))?;
@@ -832,7 +834,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
     const WRITERS: usize = 3;
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
     database.execute(&S::create_packs::<S::Team, ByKey, Json>(dialect(database.kind)))?;
-    let settings = Settings::inline().pack_bytes(400);
+    let settings = Settings::default().pack_bytes(400);
     let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
     let write = async |shop: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
         let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
@@ -875,7 +877,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
 
 /// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
 async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(600);
+    let settings = Settings::default().pack_bytes(600);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut random = Random(11);
     let mut rows = |keys: std::ops::Range<i64>, step| {
@@ -897,8 +899,8 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     let fresh = fresh(shop).await?;
     let put_back = from_key(second)?;
     let overlap = "reaches into it";
-    assert!(error(shop.get(&fresh, put_back).await).contains(overlap));
-    assert!(error(shop.get_all(&fresh, &[put_back, from_key(990)?]).await).contains(overlap));
+    // A point read does not ask for the next pack. Every other call does.
+    assert!(shop.get(&fresh, put_back).await?.is_some());
     assert!(shop.append(&fresh, put_back, "!".to_owned()).await.is_err());
     for is_descending in [false, true] {
         assert!(error(shop.range(&fresh, IdRange::all(), is_descending).await).contains(overlap));
@@ -915,23 +917,18 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     assert!(error(shop.merge_all(&fresh).await).contains(overlap));
     let mut expected: BTreeMap<_, _> = split.into_iter().collect();
     expected.extend(new);
-    let mut refused = 0;
+    // Only the rows of the pack itself are old.
+    let mut old = 0;
     for (id, value) in expected {
-        match shop.get(&fresh, id).await {
-            Ok(found) => assert_eq!(found, Some(value)),
-            Err(error) => {
-                assert!(message(&*error).contains(overlap));
-                refused += 1;
-            }
-        }
+        old += u32::from(shop.get(&fresh, id).await? != Some(value));
     }
-    assert!((1..20).contains(&refused), "{refused}");
+    assert!((1..20).contains(&old), "{old}");
     Ok(Passed)
 }
 
 /// A pack that others write again is sent once, and then found in the cache until the next time.
 async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    let settings = Settings::inline().pack_bytes(700);
+    let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let rows = teams::<S>(0..60, |key| format!("{key} {}", key.wrapping_pow(19)))?;
     shop.put_all(&packs, &rows).await?;
@@ -994,7 +991,7 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verd
     let column = if database.kind == Kind::Mysql { "COUNT_FETCH" } else { "ROWS_READ" };
     let read = || database.integer(&format!("COALESCE(SUM({column}), 0)"), counter);
 
-    let settings = Settings::inline().pack_bytes(256);
+    let settings = Settings::default().pack_bytes(256);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let rows = teams::<S>(0..3_000, |key| format!("{key} {}", key.wrapping_pow(19)))?;
     shop.put_all(&packs, &rows).await?;
@@ -1039,7 +1036,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Data
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
     }
-    let settings = Settings::inline().pack_bytes(700);
+    let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let rows = |text: &str| teams::<S>(0..400, |key| format!("{text} {}", key.wrapping_pow(19)));
     shop.put_all(&packs, &rows("old")?).await?;
@@ -1123,7 +1120,7 @@ async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
     let Some(shop) = S::pool(database, 2).await? else {
         return Ok(NotApplicable);
     };
-    let settings = Settings::inline().pack_bytes(300);
+    let settings = Settings::default().pack_bytes(300);
     let packs = create::<S, S::Team, ByKey, Json>(&shop, database, settings).await?;
     let mut dropped = 0;
     let mut keys = 0_i64;
@@ -1172,7 +1169,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                 "DROP TABLE entries_recent; DROP TABLE entries_packs; DROP TABLE entries_meta",
             )?;
         }
-        let settings = Settings::inline().pack_bytes(400);
+        let settings = Settings::default().pack_bytes(400);
         let settings = if through { settings.write_through() } else { settings };
         create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
         let clock = AtomicU64::new(0);

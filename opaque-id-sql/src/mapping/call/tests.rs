@@ -189,6 +189,7 @@ fn new_ids_are_inserted_once() {
             let mut found = server.run(&mut call, dialect, &inserted);
             let expected = match (dialect, index) {
                 (Dialect::MySql, _) | (Dialect::Postgres, Index::Hashed) => 3,
+                (Dialect::Postgres, _) => 1,
                 _ => 2,
             };
             assert_eq!(server.statements, expected, "{dialect:?} {index}");
@@ -196,6 +197,35 @@ fn new_ids_are_inserted_once() {
             assert_eq!(found, server.rows[1..]);
         }
     }
+}
+
+/// What PostgreSQL's insert has only read may be gone after a crash.
+#[test]
+fn what_an_insert_has_found_is_durable_if_it_has_inserted_the_others() {
+    let table = table(Index::Unique);
+    for (new, is_inserted) in [([0, 0], false), ([0, 1], true), ([1, 1], true)] {
+        let mut call = call(|session| async {
+            Connected::begin(session, &table).await?.get_or_insert(uuids(2)).await
+        });
+        assert!(call.next(outside(Dialect::Postgres)).is_continue());
+        let row = |(uuid, new)| vec![Cell::Integer(new + 7), Cell::Uuid(uuid), Cell::Integer(new)];
+        call.reply(Reply::Answer(Answer::Rows(uuids(2).into_iter().zip(new).map(row).collect())));
+        let ControlFlow::Break(Ok(found)) = call.next(outside(Dialect::Postgres)) else {
+            panic!("expected the end of the call");
+        };
+        assert_eq!((found.mappings.len(), found.is_inserted), (2, is_inserted));
+    }
+}
+
+/// PostgreSQL's insert passes over a row that was committed after the statement began.
+#[test]
+fn an_id_that_an_insert_has_passed_over_is_searched() {
+    let (table, mut server) = (table(Index::Unique), Server::with([(7, Uuid::nil())]));
+    let mut call = get_or_insert(&table, uuids(1));
+    skip_to(&mut call, outside(Dialect::Postgres), "INSERT");
+    call.reply(Reply::Answer(Answer::Rows(Vec::new())));
+    assert_eq!(server.run(&mut call, Dialect::Postgres, &uuids(1)), server.rows);
+    assert_eq!(server.statements, 1);
 }
 
 /// The integers between the first and the last of a list are not guessed if another insert may be there.
