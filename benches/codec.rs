@@ -20,7 +20,7 @@ use opaque_id_core::{AnyId, External, Internal, Keyring, MasterSecret, OpaqueId}
 /// The steps of one run. They suffice to hide the cost of entering and leaving it.
 const STEPS: usize = 1_000;
 
-/// The steps for tokens, which take longer.
+/// The steps for tokens. They take longer.
 const TOKENS: usize = 50;
 
 fn main() -> Result {
@@ -50,7 +50,7 @@ impl BlockCipherEncClosure for Chain<'_> {
     }
 }
 
-/// Measures latency by chains in which each result is the next input.
+/// Measures latency by chains. Each result is the next input.
 fn permutations(bench: &mut Bench) {
     let key = [1; 16];
     let aes = aes::Aes128::new(&key.into());

@@ -35,7 +35,7 @@ use tokio::runtime::Runtime;
 
 /// The time of a case's turn.
 const TURN: Duration = Duration::from_secs(1);
-/// The time in which pseudo-ordered keys have the same prefix. Its rows fit into memory.
+/// The time with one prefix of pseudo-ordered keys. Its rows fit into memory.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The number of values of each indexed column.
 const VALUES: [i32; 5] = [2, 5, 10, 50, 100];
@@ -606,7 +606,7 @@ fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
     sql
 }
 
-/// Returns the SQL for the bytes of tables and for those of indexes. InnoDB keeps the rows within the index
+/// Returns the SQL for the bytes of tables and the bytes of indexes. InnoDB keeps the rows within the index
 /// of the primary key.
 fn sizes(kind: Kind) -> [&'static str; 2] {
     match kind {

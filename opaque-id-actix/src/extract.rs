@@ -58,7 +58,7 @@ pub struct Query<T>(
 );
 
 /// actix-web's [`Form`](web::Form) with ids as [`Opened`](crate::Opened) or `External`. Lists and empty
-/// values are those of [`Query`].
+/// values are as in [`Query`].
 ///
 /// # Errors
 /// 422 for a refused id, with a JSON pointer to its field. Other errors are actix-web's own.

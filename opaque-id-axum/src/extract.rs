@@ -94,7 +94,7 @@ pub struct Query<T>(
 );
 
 /// axum's [`Form`](axum::extract::Form) with ids as [`Opened`](crate::Opened) or `External`, as in [`Json`].
-/// Lists and empty values are those of [`Query`].
+/// Lists and empty values are as in [`Query`].
 ///
 /// # Rejections
 /// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request.

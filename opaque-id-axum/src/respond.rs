@@ -47,7 +47,7 @@ pub fn map_refusal<R: IntoResponse>(
 
 /// Returns a layer that lends a keyring, or a [`SharedKeyring`]'s current keyring, to the requests of its
 /// routes. [`Viewed`](crate::Viewed), [`RequestKeyring`](crate::RequestKeyring) and the extractors of
-/// [`lent`](crate::lent) use it whatever the router's state is, and the other extractors prefer it to the
+/// [`lent`](crate::lent) use it with any state of the router, and the other extractors prefer it to the
 /// state's.
 ///
 /// If two layers are around a route, the inner one counts: the one with the first `.layer(…)`.

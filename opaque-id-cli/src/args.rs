@@ -68,7 +68,7 @@ pub(crate) enum Command {
     /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if
     /// the file of resources has it
     ///
-    /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Ids
+    /// Ids with a tag (the tagged form, the short form and ids of integers) and cursors are verified. Ids
     /// without a tag open under any secret, so their output is marked as unverified, with the check value of
     /// the secret on standard error.
     Open {
@@ -187,7 +187,7 @@ pub(crate) enum Command {
     ///
     /// Also lists columns that it cannot judge: keys of other types, and columns with the name of an id and
     /// without a key, such as references without a foreign key. If ids must be converted, it also lists other
-    /// columns of text whose values are all UUIDs or ULIDs. The script converts no text while there are any
+    /// columns of text with UUIDs or ULIDs only. The script converts no text while there are any
     /// of these, because joins with them would find nothing. Judge them yourself, and exclude them. Tables of
     /// tools for migrations are skipped.
     ///
@@ -247,7 +247,7 @@ pub(crate) struct Ids {
 pub(crate) enum SqlScript {
     /// The mapping table of a `UuidMap`, with its index
     ///
-    /// On MySQL and MariaDB the SQL also creates `opaque_id_slots`, which all maps of a database share.
+    /// On MySQL and MariaDB the SQL also creates `opaque_id_slots`. All maps of a database share it.
     Mapping {
         #[command(flatten)]
         target: Target,
@@ -469,7 +469,7 @@ pub(crate) enum Packs {
     ///
     /// Rows of a file replace rows with the same keys, unless --keep is given. Rows of a table never do:
     /// existing rows of the packs stay as they are. A run that ends early can be repeated, and continues
-    /// where it ended if rows are kept. Rows that are invalid, or whose values are too long, are reported,
+    /// where it ended if rows are kept. Rows that are invalid or too long are reported,
     /// the others are written, and the exit status is 1. `opaque-id packs create` creates the table.
     ///
     /// The application may run meanwhile. To move a table, first let the application write and delete in both
@@ -543,7 +543,7 @@ pub(crate) struct PackSettings {
     /// The padding of packs, likewise [default of a new table: 64]
     #[arg(long, value_name = "PADDING", value_parser = padding)]
     pub(crate) pack_padding: Option<String>,
-    /// The seconds for which the value of a deleted row may stay in its pack, if a merger runs [default of a
+    /// The seconds that the value of a deleted row may stay in its pack, if a merger runs [default of a
     /// new table: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) erase_after: Option<u32>,
@@ -560,7 +560,7 @@ pub(crate) struct PackedTable {
     /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
-    /// The context with which the application opens the table, if there is one
+    /// The context of the table in the application, if there is one
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) context: String,
     /// The table's name in the application: events for `events_packs`, or customers_notes for an encrypted
@@ -641,7 +641,7 @@ pub(crate) struct Target {
     /// The SQL of this database
     #[arg(long)]
     pub(crate) dialect: Option<DialectKind>,
-    /// The SQL of this engine, which speaks the dialect of another database
+    /// The SQL of this engine with another database's dialect
     #[arg(long)]
     pub(crate) engine: Option<EngineKind>,
 }
@@ -656,7 +656,7 @@ pub(crate) enum EngineKind {
     Tidb,
     /// Amazon Aurora DSQL
     Dsql,
-    /// Google Spanner's PostgreSQL dialect, which cannot have these tables
+    /// Google Spanner's PostgreSQL dialect (it cannot have these tables)
     Spanner,
 }
 

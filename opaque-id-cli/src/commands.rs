@@ -40,7 +40,6 @@ struct Record<'a> {
     key: &'a str,
     key_id: u8,
     time: Option<Timestamp>,
-    /// Whether an opened id is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

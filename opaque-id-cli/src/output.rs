@@ -25,7 +25,6 @@ pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result
     writeln!(err, "{}", with_causes(error))
 }
 
-/// Prints a warning to standard error.
 pub(crate) fn problem(text: &str) -> io::Result<()> {
     let text = MasterSecret::redact(&escaped(text));
     writeln!(anstream::stderr().lock(), "{}error:{Reset} {text}", style::ERROR)

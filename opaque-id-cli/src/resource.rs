@@ -27,7 +27,6 @@ pub(crate) struct Opened {
     pub(crate) key_id: KeyId,
     /// Whether a tag shows that the secret is right. Otherwise any secret opens the id to some key.
     pub(crate) is_verified: bool,
-    /// The end of a grant.
     pub(crate) expires: Option<Timestamp>,
 }
 
@@ -37,9 +36,7 @@ pub(crate) struct Resources {
 }
 
 enum Of {
-    /// The resource of the options.
     Given(Resource),
-    /// The resources of the file by their prefixes.
     Listed { all: BTreeMap<String, Resource>, advice: &'static str },
 }
 
@@ -47,7 +44,7 @@ enum Of {
 pub(crate) struct Resource {
     pub(crate) described: Described,
     sealed: Option<RuntimeResource>,
-    /// Whether its ids are those in logs.
+    /// Whether its ids are for logs.
     is_of_logs: bool,
 }
 
@@ -128,7 +125,7 @@ impl Resources {
     }
 }
 
-/// Acts on a UUID, which has no prefix. Resources that refuse foreign ids are tried first. If none of them
+/// Acts on a UUID without a prefix. Resources that refuse foreign ids are tried first. If none of them
 /// accepts it, it belongs to the only remaining resource.
 fn act_on_uuid<'r, R>(
     resources: impl Iterator<Item = &'r Resource>,

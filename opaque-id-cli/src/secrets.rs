@@ -36,7 +36,6 @@ pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
     }
 }
 
-/// Reads the resources in a file of subkeys.
 pub(crate) fn resources_of_subkeys(file: PathBuf) -> Result<Resources, Box<dyn Error>> {
     match read(&Secrets { keys_file: Some(file), shared_keys_file: None })? {
         Opener::Subkeys(subkeys) => Ok(subkeys.resources()),

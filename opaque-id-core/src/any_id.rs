@@ -66,7 +66,7 @@ impl Keyring {
     /// Opens an id of the resource that its prefix names. Success does not mean that the row exists.
     ///
     /// # Errors
-    /// [`IdError`]. Answer a client "not found", whatever the reason.
+    /// [`IdError`]. Answer a client "not found" for every reason.
     pub fn open_any<A: AnyId>(&self, text: &str) -> Result<A, IdError> {
         let prefix = text.rsplit_once('_').map_or("", |(prefix, _)| prefix);
         A::open_text(self, prefix, text, None)?.ok_or_else(|| {

@@ -108,7 +108,7 @@ pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter
     Ok(((head >> 8) as u8, block))
 }
 
-/// Writes a 65-bit number whose first bit is zero.
+/// Writes a 65-bit number with a first bit of zero.
 #[inline]
 pub(crate) fn encode_65(number: u64, text: &mut [u8; 13]) {
     let (head, tail) = text.split_first_mut().expect("13 characters");

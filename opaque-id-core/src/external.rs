@@ -16,7 +16,7 @@ use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
 type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 
-/// An external id of a resource, as an API, a URL, a webhook or a log shows it.
+/// An external id of a resource, for an API, a URL, a webhook or a log.
 ///
 /// Its resource's [`Form`] determines how it prints and parses. It reveals neither order, count nor time of
 /// its key, and its `Ord` is only for sorted maps and sets. It implements no ORM's traits. Parsing checks
@@ -64,7 +64,7 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: SealedResource> External<T> {
-    /// Returns the key id of the secret that sealed the id, as the id claims it.
+    /// Returns the key id of the secret that the id claims to be sealed with.
     #[must_use]
     #[inline]
     pub fn key_id(self) -> KeyId {

@@ -1,4 +1,4 @@
-//! Rules by which the derives fill a field of a view and open a field of a request. The types of the fields
+//! The derives' rules for filling a field of a view and opening a field of a request. The types of the fields
 //! choose the rule.
 
 use core::marker::PhantomData;
@@ -90,8 +90,8 @@ impl<R> Opening<R> {
     }
 }
 
-/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because no model has a map of which
-/// only the keys are opened.
+/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because models have no maps with
+/// only their keys opened.
 pub trait OpenByParts<R, M, H> {
     /// Opens the field.
     ///

@@ -107,7 +107,7 @@ use crate::view::IntoView;
 ///
 /// # Errors
 /// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or
-/// if the arguments are not those of one page: `first` and `after`, or `last` and `before`.
+/// if the arguments do not ask for one page with `first` and `after`, or with `last` and `before`.
 pub fn page_request<T: SealedResource>(
     keyring: &Keyring,
     after: Option<String>,

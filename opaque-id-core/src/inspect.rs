@@ -38,7 +38,7 @@ pub struct Inspection {
     pub form: Option<&'static str>,
     /// The prefix, if there is one.
     pub prefix: Option<String>,
-    /// The key id of the secret that sealed the id, as the id claims it.
+    /// The key id of the secret that the id claims to be sealed with.
     pub key_id: Option<KeyId>,
     /// The UUID in the mapping table, if the resource is mapped. Ids of the text form and the mapped form
     /// look the same.

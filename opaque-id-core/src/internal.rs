@@ -261,8 +261,8 @@ macro_rules! adapter_internal_id {
 }
 
 internal_id! {
-    /// An internal id of a resource: the stored key, which cannot leave the application by accident. It is
-    /// for crates without an ORM. An adapter's own type goes to the database, and the two convert with
+    /// An internal id of a resource: the stored key. It cannot leave the application by accident. This type
+    /// is for crates without an ORM. An adapter's own type goes to the database, and the two convert with
     /// `From`.
     ///
     /// It is as large as its key and has the database's order. It implements neither `Serialize`,

@@ -127,7 +127,7 @@ impl<P> PageRequest<P> {
         }
     }
 
-    /// Returns the `LIMIT` of the query: one row more than the page, which shows whether there is another
+    /// Returns the `LIMIT` of the query. It is one row more than the page, to show whether there is another
     /// page.
     #[must_use]
     pub fn fetch(&self) -> u32 {

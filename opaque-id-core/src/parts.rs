@@ -121,7 +121,7 @@ tuples! {
 }
 
 /// Writes the impls of a map with changing values, or changing keys and values. `IntoView` and `IntoModel`
-/// convert maps in which only the keys change.
+/// convert maps if only the keys change.
 macro_rules! maps {
     ($($map:ident[$($S:ident: $hasher:path)?]: $($key:path),+;)*) => {$(
         impl<D, K, V, W, H, $($S)?> Parts<D, $map<K, W, $($S)?>, Values<H>> for $map<K, V, $($S)?>

@@ -58,7 +58,7 @@ impl<'p, R: Copy + PartialEq> Prefixes<'p, R> {
     ///
     /// # Errors
     /// The other resource and its prefix, if a text could belong to both. Either their prefixes are the same,
-    /// or ids of one look like cursors of the other, which then has the shorter prefix.
+    /// or ids of one look like cursors of the other. In this case the other one has the shorter prefix.
     pub fn claim(
         &mut self,
         prefix: &'p str,

@@ -114,7 +114,7 @@ impl<I: InternalId> IdRange<I> {
         self.narrowed(*self.first.as_repr(), *last.as_repr())
     }
 
-    /// Returns the part with keys whose [`time`](TimeKey::time) lies in a range.
+    /// Returns the part with keys that have a [`time`](TimeKey::time) in a range.
     #[must_use]
     pub fn created_in(self, range: impl RangeBounds<SystemTime>) -> Self
     where

@@ -51,7 +51,7 @@ pub trait OpaqueId: Sized + 'static {
     /// The prefix of text ids: 1 to 63 characters of `[a-z0-9_]`. The first is a letter and the last is not
     /// `_` (TypeID's rule).
     const PREFIX: &'static str;
-    /// The domain from which subkeys are derived, by default the prefix. Keep it when you rename a prefix, so
+    /// The domain that subkeys are derived from, by default the prefix. Keep it when you rename a prefix, so
     /// that old blocks still open. Two resources must not have the same domain, because they would open each
     /// other's blocks. A resource that changes its kind of key needs a new domain
     /// ([`Keyring::prepare`](crate::Keyring::prepare) checks this).
@@ -68,7 +68,7 @@ pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
 /// A resource with ids that carry a tag, so made-up ids are refused without the database: the resources of
-/// the tagged form and those with integer keys. Use it as a bound; every such resource implements it.
+/// the tagged form and the resources with integer keys. Use it as a bound; every such resource implements it.
 ///
 /// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a
 /// list.

@@ -41,7 +41,7 @@ fn with_example() -> [Keyring; 2] {
     [build(), shared.current()]
 }
 
-/// What anybody can seal with the example secret, by docs/FORMAT.md.
+/// Seals with the example secret by docs/FORMAT.md, like any reader of that file.
 struct Forger {
     block: AesBlock,
     mac: AesBlock,

@@ -417,7 +417,7 @@ fn int64_has_its_parts_and_its_limits() {
     while let Ok(id) = generator.generate() {
         ids.push(id);
     }
-    // The ids are those of this second from a random start in the lower half, and all of the next.
+    // The ids have this second, from a random start in the lower half, and all of the next.
     assert!((2_048 + 4_096..=8_192).contains(&ids.len()), "{}", ids.len());
     assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > 0);
     assert!(ids.iter().all(|id| layout.node(*id) == 65_535));

@@ -21,7 +21,7 @@ resources! {
     Customer(prefix = "user", domain = "customer");
     /// A resource with ids that look like cursors of `User`.
     UserCursor(prefix = "user_cursor", form = "tagged");
-    /// A resource whose form excludes this.
+    /// A resource with a form that excludes this.
     TextCursor(prefix = "order_cursor");
 }
 
@@ -204,7 +204,7 @@ macro_rules! parameter {
     };
 }
 
-/// A resource whose key is a parameter. The derive cannot see this.
+/// A resource with a parameter as its key. The derive cannot see this.
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "generic", key = parameter!())]
 struct Generic<K: Key>(K);

@@ -208,7 +208,7 @@ fn type_ids_are_never_taken_for_new_ids() {
     assert!(opened_by_chance > 0, "what the refusals are for");
 }
 
-/// The uuid form accepts only kinds of keys whose own UUIDs do not have version 8.
+/// The uuid form accepts only kinds of keys without UUIDs of version 8.
 #[test]
 fn uuids_do_not_look_like_the_uuid_form() {
     let keyring = keyring(0);

@@ -195,7 +195,7 @@ fn a_watch_survives_panics() {
 
 struct Reversed;
 
-/// An error whose cause contains a secret.
+/// An error with a secret in its cause.
 #[derive(Debug, thiserror::Error)]
 #[error("the service has refused")]
 struct Unanswered(#[source] std::io::Error);
@@ -334,7 +334,7 @@ fn commands_do_not_inherit_secrets() {
     });
 }
 
-/// Runs a test in a separate process, which `env` starts with these arguments.
+/// Runs a test in a separate process. `env` starts it with these arguments.
 #[cfg(target_os = "linux")]
 fn alone(name: &str, prepared: &[&str], test: impl FnOnce()) {
     const VARIABLE: &str = "OPAQUE_ID_TEST_ALONE";

@@ -11,9 +11,7 @@ pub(crate) enum Stored {
     Bytes,
     /// A 64-bit integer, signed or unsigned.
     Integer,
-    /// A 32-bit integer, for `key = i32`.
     Integer32,
-    /// An unsigned 32-bit integer, for `key = u32`.
     Unsigned32,
 }
 
@@ -22,7 +20,7 @@ pub(crate) enum Judgement {
     Wrong(Stored, String),
     /// A column that may store ids, and the reason why it is not judged.
     Unknown(&'static str),
-    /// A column whose name, length or values show that it stores no ids.
+    /// A column that, by its name, length or values, stores no ids.
     NoId,
 }
 
@@ -95,7 +93,6 @@ impl ForeignKey {
     }
 }
 
-/// The conversion of a column's values.
 pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
     /// The SQL expression for the converted value.
@@ -350,7 +347,7 @@ impl<'k> Roots<'k> {
     }
 }
 
-/// Returns the keys that are ids, with the tables whose rows they identify. `queried` returns a table's name
+/// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
 /// for queries.
 pub(crate) fn key_columns(
     keys: Vec<Key>,

@@ -7,7 +7,7 @@ pub struct KeyColumn {
     pub table: String,
     /// The column's name.
     pub column: String,
-    /// The table whose rows the keys identify. It is the table of the primary key that the column references
+    /// The table with the rows that the keys identify. It is the table of the primary key that the column references
     /// in the end, or its own.
     pub identifies: String,
 }

@@ -47,8 +47,8 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
     }
 }
 
-/// Connects to a database and reads the key columns that [`check`] checks, with the tables whose rows they
-/// identify. It changes nothing. The order is that of the tables and columns.
+/// Connects to a database and reads the key columns that [`check`] checks, with the tables that they
+/// identify rows of. It changes nothing. The order is that of the tables and columns.
 ///
 /// # Errors
 /// The same as [`check`].

@@ -44,7 +44,6 @@ row! {
         column_name: String,
         column_type: String,
         data_type: String,
-        /// The length of text and bytes.
         length: Option<i64>,
         collation_name: Option<String>,
         is_nullable: String,
@@ -92,7 +91,6 @@ row! {
         comment: String,
         has_default: bool,
         extra: String,
-        /// The engine of the table.
         engine: Option<String>,
         found: String,
         is_nullable: bool,
@@ -260,8 +258,8 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     Ok(report)
 }
 
-/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's, and with
-/// those of MyRocks one UUID gets two integers.
+/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's: with
+/// MyRocks' locks one UUID gets two integers.
 fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
     let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
     tables.filter_map(|columns| {
@@ -421,7 +419,6 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// The regular expression of a UUID's text.
 const UUID: &str = "[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 
 fn script(
@@ -642,7 +639,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
     )
 }
 
-/// Quotes a text. The script sets a mode in which backslashes escape.
+/// Quotes a text. Backslashes escape in the script's mode.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -8,7 +8,7 @@
 //! # How a script stops
 //!
 //! The script is one transaction, and its checks roll it back themselves: `ensure` is an `INSERT OR ROLLBACK`
-//! into a temporary table whose only constraint is that the conditions hold. The `sqlite3` shell continues
+//! into a temporary table with one constraint: the conditions hold. The `sqlite3` shell continues
 //! after an error by default, so it gets all statements as one: only the last line ends with a semicolon, and
 //! the shell stops at the first error in it. In order:
 //!

@@ -22,7 +22,7 @@ use futures_timer::Delay;
 use crate::dialect::{Dialect, Failure};
 use crate::statement::{Answer, Statement};
 
-/// The default time for which a call is retried.
+/// The default time for retries of a call.
 pub const RETRY_FOR: Duration = Duration::from_secs(10);
 
 /// The longest wait before the first retry. The limit doubles with each retry, up to [`LONGEST_WAIT`].

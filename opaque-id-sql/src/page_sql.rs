@@ -10,11 +10,11 @@ use crate::dialect::Dialect;
 /// of its query.
 ///
 /// Rows with equal values are in the order of their keys. The list decides whether NULLs come first or last,
-/// in both directions and on all databases. Add columns in the order in which the list compares them. Names
+/// in both directions and on all databases. Add columns in the list's order of comparison. Names
 /// are quoted, so spell them as the database stores them. A name such as `people.nickname` consists of a
 /// table and a column.
 ///
-/// The values are those of a row that the database has returned. For other values, use
+/// The values come from a row that the database has returned. For other values, use
 /// [`stored_as`](Self::stored_as).
 ///
 /// The README of each adapter has an example.
@@ -63,14 +63,14 @@ impl<'a, V, I> PageSql<'a, V, I> {
         self.add(name, None, |_| false)
     }
 
-    /// Adds a column whose NULLs come first in an ascending list and last in a descending one. `is_null`
+    /// Adds a column with NULLs first in an ascending list and last in a descending one. `is_null`
     /// returns whether a position's value is NULL.
     #[must_use]
     pub fn nulls_first(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {
         self.add(name, Some(false), is_null)
     }
 
-    /// Adds a column whose NULLs come last in an ascending list and first in a descending one. `is_null`
+    /// Adds a column with NULLs last in an ascending list and first in a descending one. `is_null`
     /// returns whether a position's value is NULL.
     #[must_use]
     pub fn nulls_last(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {

@@ -13,7 +13,7 @@ adapter_internal_id! {
     /// An internal id of a resource. It goes to the database through sqlx and nowhere else.
     ///
     /// It binds and decodes as its stored key (16 bytes or an integer). It works in `Option`, in `FromRow`
-    /// and in the macros' type overrides, on every database whose driver supports `Uuid` or the integer. It
+    /// and in the macros' type overrides, on every database with a driver for `Uuid` or the integer. It
     /// is as large as its key and has the database's order. It implements neither `Serialize`, `Deserialize`
     /// nor `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
     /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits below never

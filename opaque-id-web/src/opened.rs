@@ -98,7 +98,6 @@ impl<'de, R: IntoModel<M> + Deserialize<'de>, M> Deserialize<'de> for Accepted<R
     }
 }
 
-/// A type of id that a scope opens.
 trait Openable: Sized {
     /// The prefix of the resource, unless it is one of several.
     const RESOURCE: Option<&'static str>;

@@ -55,8 +55,7 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
 );
 
 /// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. It is
-/// like [`PageQuery`], but the handler opens the position, because it knows the list and its filter. Pass the
-/// [`PageRequest`] and the rows to [`links`](Self::links) as there.
+/// like [`PageQuery`], but the handler opens the position, because it knows the list and its filter.
 ///
 /// # Rejections
 /// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions with

@@ -173,7 +173,7 @@ fn leaves_alone(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// A key in the types in which people store keys.
+/// A key in the usual types of stored keys.
 const UUID: &str = "0192c1f0-7b1e-7a35-8f00-0000000000c1";
 const HEX: &str = "0192c1f07b1e7a358f000000000000c1";
 
@@ -256,7 +256,7 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
     }
 }
 
-/// The runner of a script: our driver, or the server's own client, which may continue after an error or stop.
+/// The runner of a script: our driver, or the server's own client. A client may continue after an error or stop.
 #[derive(Clone, Copy, Debug)]
 enum Runner {
     Driver,

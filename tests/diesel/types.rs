@@ -10,7 +10,7 @@ use opaque_id_core::OpaqueId;
 use opaque_id_core::key::Uuid;
 use opaque_id_diesel::{Id, Internal};
 
-/// The SQL type with which diesel reads a type.
+/// The SQL type of a type in diesel.
 pub(crate) trait ReadAs {
     type Sql;
 }

@@ -1,4 +1,4 @@
-//! The answers to clients: refused ids have one answer, whatever the reason, and every other answer is the
+//! The answers to clients: refused ids have one answer for all reasons, and every other answer is the
 //! framework's.
 
 use std::collections::{HashMap, HashSet};

@@ -149,7 +149,7 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Verdict {
     Ok(Passed)
 }
 
-/// An entity whose ids are newtypes of the application.
+/// An entity with newtypes of the application as ids.
 mod member {
     use opaque_id_seaorm::{IdNewtype, Internal, OpaqueId};
     use sea_orm::entity::prelude::*;

@@ -8,7 +8,7 @@ use crate::shop::{Team, User};
 use opaque_id_tests::conformance::report::Outcome::Passed;
 use opaque_id_tests::conformance::report::Verdict;
 
-/// The query with overrides finds the first user, and the one whose types are those of `sqlx.toml` finds both.
+/// The query with overrides finds the first user, and the query with the types of `sqlx.toml` finds both.
 macro_rules! queries {
     (
         $pool:ty, |$users:ident|

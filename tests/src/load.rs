@@ -24,12 +24,12 @@ use crate::kind::Kind;
 use crate::sql::{execute, on_a_thread, text};
 
 pub const WRITERS: usize = 16;
-/// The time for which all writers request the same new UUIDs, and the number of these.
+/// The time of all writers' requests for the same new UUIDs, and the number of these UUIDs.
 const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
 /// The UUIDs for rounds of ten minutes.
 const ALL_UUIDS: usize = UUIDS * 30_000;
-/// The time for which calls are retried. A slow machine is not a fault of the calls.
+/// The time for retries of calls. A slow machine is not a fault of the calls.
 const RETRY_FOR: Duration = Duration::from_secs(60);
 /// The time that a writer waits for a node before it uses another one.
 const FAILOVER: Duration = Duration::from_secs(2);
@@ -430,7 +430,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Checks that there were no errors. It is for tests in which no node is ever away.
+    /// Checks that there were no errors. It is for tests without a node that is away.
     pub fn no_errors(&self) -> Result {
         match self.errors.is_empty() {
             true => Ok(()),

@@ -59,7 +59,7 @@ pub fn with_input(command: &mut Command, input: &str) -> Result<Output> {
 pub struct Running(pub Child);
 
 impl Running {
-    /// Starts a program, and waits for the line of its standard output in which `found` finds something.
+    /// Starts a program, and waits until `found` finds something in a line of its standard output.
     pub fn start<T>(mut command: Command, found: impl Fn(&str) -> Option<T>) -> Result<(Self, T)> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut running = Self(command.stdout(Stdio::piped()).spawn()?);

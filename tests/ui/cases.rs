@@ -1,6 +1,6 @@
-//! Runs the compiler on each case, with the very crates that this test was built with, so none is built for it: trybuild and
-//! ui_test check all 584 parts of the dependencies, three ORMs and SQLite's C among them, once more. Snapshots contain the parts
-//! that our words are in: message, place, label and advice.
+//! Runs the compiler on each case with the crates of this test, so it builds none. trybuild and ui_test check
+//! all 584 parts of the dependencies once more, with three ORMs and SQLite's C. Snapshots contain the parts
+//! with our words: message, place, label and advice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     sources
 }
 
-/// The errors of a case: what each says, where in the case, and the advice with it. What the compiler adds of
-/// other files is left out, as it changes with them.
+/// Returns the errors of a case: each message, its place in the case and its advice. Parts about other files
+/// are omitted, because they change with those files.
 fn report(folder: &Path, case: &Path) -> String {
     const ARGS: &[&str] = rustc_args!();
     let case = case.strip_prefix(folder).expect("a case of the folder");
@@ -83,7 +83,7 @@ fn report(folder: &Path, case: &Path) -> String {
     report
 }
 
-/// Runs a compiler with those of the crates that `uses` says yes to.
+/// Runs a compiler with the crates that `uses` accepts.
 pub(crate) fn diagnostics(compiler: &mut Command, uses: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
     const ARGS: &[&str] = rustc_args!();
     for (flag, value) in ARGS.iter().zip(&ARGS[1..]) {

@@ -1,4 +1,4 @@
-//! What must not compile: where the message is ours, its text (`cases`), otherwise as a fact of types.
+//! Code that must not compile. `cases` compares our messages, and the rest checks facts about types.
 
 mod cases;
 mod clippy;
@@ -39,14 +39,14 @@ macro_rules! assert_not_impl_any {
     }};
 }
 
-/// What holds of every crate's `Internal<T>`.
+/// Checks the facts about every crate's `Internal<T>`.
 macro_rules! assert_internal {
     ($($adapter:ident),+) => {
         $(
             assert_not_impl_any!($adapter::Internal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
             assert_not_impl_any!($adapter::Internal<User>: From<opaque_id_core::key::Uuid>, Into<opaque_id_core::key::Uuid>);
             assert_not_impl_any!($adapter::Internal<User>: std::ops::Deref, std::str::FromStr);
-            // Nor is it another resource's, or becomes one.
+            // It neither is nor becomes an id of another resource.
             assert_not_impl_any!($adapter::Internal<User>: Into<$adapter::Internal<Order>>, PartialEq<$adapter::Internal<Order>>);
             assert_not_impl_any!($adapter::Internal<User>: InternalId<Resource = Order>);
             assert_not_impl_any!(External<User>: Into<$adapter::Internal<User>>);
@@ -61,7 +61,7 @@ fn what_no_id_implements() {
     assert_not_impl_any!(Tagged: FormOf<i64>);
 }
 
-/// So each conversion between them is written down.
+/// The types differ, so each conversion between them is explicit.
 #[test]
 fn each_crate_has_an_internal_id_of_its_own() {
     let types = [
@@ -73,7 +73,7 @@ fn each_crate_has_an_internal_id_of_its_own() {
     assert_eq!(HashSet::from(types).len(), types.len());
 }
 
-/// Its type is inferred here, which it could not be if there were a choice.
+/// The compiler infers the id's type here, so there is only one choice.
 #[test]
 fn what_an_external_id_opens_to_is_an_internal_id_of_the_same_resource() {
     fn open(keyring: &Keyring, id: External<User>) -> Option<Uuid7> {
@@ -208,7 +208,7 @@ fn what_futures_can_be_sent() {
     #[opaque_id(prefix = "order", key = i64, form = "mapped")]
     struct Order;
 
-    /// The calls of a table on what is acquired again inside of the future, as a handler does it.
+    /// Calls a table in a handler's future, on a connection acquired inside it.
     macro_rules! handler {
         ($table:ty, $on:ty, $name:ident, |$calls:ident, $id:ident| $($call:expr),+) => {{
             #[allow(unused, reason = "a pool is not changed by its use, and a sequence needs no id")]

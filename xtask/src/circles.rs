@@ -113,7 +113,7 @@ impl Crate {
         }
     }
 
-    /// Returns the module whose file defines the path's name, or `None` for another crate.
+    /// Returns the module with the file that defines the path's name, or `None` for another crate.
     fn target(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let child = |of: &Module, name: &String| {
             let child = [&of[..], std::slice::from_ref(name)].concat();

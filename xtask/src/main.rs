@@ -36,7 +36,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run all tests: the workspace's with the demo's, those of older ORMs, and the shortest of a cluster
+    /// Run all tests: the workspace's with the demo's, the older ORMs', and the shortest of a cluster
     Test {
         #[command(subcommand)]
         other: Option<OtherTest>,

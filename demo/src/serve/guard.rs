@@ -1,4 +1,4 @@
-//! Protection against other sites, which must neither read the database through a visitor's browser nor press
+//! Protection against other sites. They must neither read the database through a visitor's browser nor press
 //! the buttons.
 //!
 //! The app shows raw keys and has buttons for its secrets. So it listens on loopback, checks `Host` against

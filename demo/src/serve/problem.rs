@@ -39,7 +39,7 @@ impl Problem {
         Self {
             kind: "about:blank",
             title: match status {
-                // The name is that of RFC 9110, as in opaque-id-axum.
+                // The name comes from RFC 9110, as in opaque-id-axum.
                 StatusCode::UNPROCESSABLE_ENTITY => "Unprocessable Content",
                 _ => status.canonical_reason().unwrap_or_default(),
             },

@@ -239,7 +239,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 mod tests {
     use super::*;
 
-    /// Returns nested fragments, each of which spreads the next one `times` times.
+    /// Returns nested fragments. Each spreads the next one `times` times.
     fn nested(levels: usize, times: usize) -> String {
         let fragment = |i| {
             format!(" fragment f{i} on Query {{ {} }}", format!("...f{} ", i + 1).repeat(times))

@@ -65,7 +65,7 @@ impl Service {
     }
 }
 
-/// Logs the reason, which does not contain the id. The client does not get it.
+/// Logs the reason. It does not contain the id, and the client does not get it.
 fn refused<T: OpaqueId>(reason: impl Error) -> Status {
     eprintln!("refused a `{}`: {reason}", T::PREFIX);
     no_such::<T>()

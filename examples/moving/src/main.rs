@@ -23,7 +23,7 @@ const TABLES: &str = "
 /// The result of `SELECT max(id) FROM orders` after the last instance of step 1 ended.
 const LAST_OLD: i64 = 3;
 
-/// The period in which old ids are accepted, in seconds since 1970: from the rollout of step 2 until a date
+/// The period of accepting old ids, in seconds since 1970: from the rollout of step 2 until a date
 /// that clients know. This date is far away.
 const PERIOD: Range<u64> = 1_790_000_000..4_102_444_800;
 

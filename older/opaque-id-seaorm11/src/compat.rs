@@ -1,4 +1,4 @@
-//! The differences between SeaORM 1.1 and SeaORM 2. All other files of this crate are those of opaque-id-seaorm.
+//! The differences between SeaORM 1.1 and SeaORM 2. All other files of this crate are the same as in opaque-id-seaorm.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! The differences between sqlx 0.8 and sqlx 0.9. All other files of this crate are those of opaque-id-sqlx.
+//! The differences between sqlx 0.8 and sqlx 0.9. All other files of this crate are the same as in opaque-id-sqlx.
 
 use sqlx::Database;
 

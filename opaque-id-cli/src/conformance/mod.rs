@@ -39,7 +39,6 @@ pub(crate) struct Conformance {
     command: Vec<String>,
 }
 
-/// A request and the expected answer.
 #[derive(Deserialize, Serialize)]
 struct Case {
     /// The requirements of FORMAT.md that it tests or that an answer depends on.

@@ -197,7 +197,6 @@ impl Random {
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
-    /// Returns an id unchanged or with a fault.
     fn altered(
         &mut self,
         mut id: String,

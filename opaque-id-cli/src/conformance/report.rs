@@ -38,7 +38,6 @@ impl Counts {
     }
 }
 
-/// A requirement with different answers.
 #[derive(Serialize)]
 struct Broken {
     requirement: String,

@@ -34,11 +34,10 @@ const COLUMNS: [(&str, Label); 5] = [
 /// FF1's first block in hex (FORMAT.md).
 const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 
-/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL, which would cut off longer ones, and 64
-/// on MySQL.
+/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL and 64 on MySQL. PostgreSQL would cut off
+/// longer ones.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
 
-/// The schema of the functions and the tables of subkeys.
 pub(crate) struct Schema {
     dialect: FunctionDialect,
     name: String,
@@ -212,7 +211,6 @@ impl<'r> Resource<'r> {
     }
 }
 
-/// Returns comments on the use of a resource's functions.
 fn usage(schema: &str, prefix: &str) -> String {
     format!(
         "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\

@@ -166,7 +166,7 @@ fn no_command_is_left_out() {
     assert_eq!(run, all.count());
 }
 
-/// A step whose first part fails, as on a full disk, must not replace the secrets.
+/// A step must, if its first part fails (as on a full disk), not replace the secrets.
 #[cfg(unix)]
 #[test]
 fn a_step_that_fails_half_way_changes_nothing() {

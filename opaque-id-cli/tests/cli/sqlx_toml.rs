@@ -62,7 +62,7 @@ const SCHEMA: &str = "
     CREATE TABLE countries (code TEXT NOT NULL PRIMARY KEY);
     CREATE TABLE people (id BLOB NOT NULL PRIMARY KEY);";
 
-/// A package with a library whose `src/model.rs` has derives.
+/// A package with a library. Its `src/model.rs` has derives.
 fn package(lib: &str, model: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write =

@@ -7,7 +7,7 @@ use crate::key_id::KeyId;
 use crate::metrics;
 
 /// An error for a text that a client sent as an id, a cursor, a token or an old id. The message is for the
-/// log. Answer a client "not found" ([`http_status`](Self::http_status)), whatever the reason.
+/// log. Answer a client "not found" ([`http_status`](Self::http_status)) for every reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdError {

@@ -7,7 +7,7 @@ use super::TEXT_CHARS;
 use crate::base32;
 use crate::prefix::is_prefix;
 
-/// The audience for which ids in logs are sealed.
+/// The audience of the ids in logs.
 pub const LOGS_AUDIENCE: &str = "logs";
 
 const MARK: &str = "log";

@@ -15,7 +15,7 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
+/// `prefix_` and 26 characters, for a resource with its UUIDs in a mapping table. It requires `key = i64`.
 ///
 /// It accepts any UUID from any generator, and prints it as a TypeID (jetify's *TypeID specification* 0.3;
 /// its prefixes have no digits). This is the text form with its two spare bits zero.
@@ -25,7 +25,7 @@ pub enum Mapped {}
 impl Private for Mapped {}
 impl MappedForm for Mapped {}
 
-/// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. It requires `key = i64`.
+/// A UUID without a prefix, for a resource with its UUIDs in a mapping table. It requires `key = i64`.
 ///
 /// It accepts any UUID of any version, in lower case with hyphens.
 #[derive(Clone, Copy, Debug)]

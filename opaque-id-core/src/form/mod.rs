@@ -1,4 +1,4 @@
-//! Forms: the look of external ids and the way in which they are sealed.
+//! Forms: the look of external ids and the way to seal them.
 //!
 //! `FormOf<K>` states which forms a key has, so a uuid form of a ULID does not compile. A two-round network
 //! requires halves with a uniform nonce (`hazmat::SafeIn`).
@@ -51,7 +51,7 @@ pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 /// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
 const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
-/// The step in which the standard library checks aligned bytes for UTF-8.
+/// The bytes per step when the standard library checks aligned bytes for UTF-8.
 const UTF8_STEP: usize = 16;
 
 /// A buffer for the text of one external id, for [`External::encode`](crate::External::encode).
@@ -155,7 +155,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     #[doc(hidden)]
     const IS_AUTHENTICATED: bool = Self::TAG_BITS >= 40;
 
-    /// Returns the key id of the secret that sealed the id, as the id claims it.
+    /// Returns the key id of the secret that the id claims to be sealed with.
     #[doc(hidden)]
     fn key_id(body: Self::Body) -> KeyId;
 

@@ -5,7 +5,7 @@ use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};
 use crate::random::{Random, SystemRandom};
 
-/// The method by which a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2). It
+/// The method of a [`Uuid7Generator`] for ordering the keys of one millisecond (RFC 9562, section 6.2). It
 /// fills the 74 bits after the 48-bit time.
 ///
 /// | method | RFC | `rand_a` (12 bits) | `rand_b` (62 bits) |

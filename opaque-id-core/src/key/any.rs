@@ -1,4 +1,4 @@
-//! Keys whose kind is known only at run time.
+//! Keys of a kind known only at run time.
 
 use core::fmt;
 use core::str::FromStr;
@@ -67,7 +67,7 @@ impl FromStr for KeyKind {
     }
 }
 
-/// The stored value of a key whose kind is known only at run time.
+/// The stored value of a key of a kind known only at run time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnyKey {
     /// 16 bytes.

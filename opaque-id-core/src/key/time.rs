@@ -1,4 +1,4 @@
-//! Keys that contain a time, and the way in which each kind counts it.
+//! Keys that contain a time, and the count of each kind.
 
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,14 +30,14 @@ pub trait TimeKey: Copy + Ord {
     /// [`generator`](crate::generator)).
     fn time(self) -> SystemTime;
 
-    /// Returns the smallest and the largest key whose [`time`](Self::time) lies in the range, for `BETWEEN`.
+    /// Returns the smallest and the largest key with a [`time`](Self::time) in the range, for `BETWEEN`.
     /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. Without a key in the range,
     /// the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }
 
-/// The way in which a key counts time: the bits of the count, its steps and its start.
+/// A key's count of time: its bits, its steps and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     per_second: u64,

@@ -68,7 +68,7 @@ pub struct KeyringBuilder {
 }
 
 impl KeyringBuilder {
-    /// Adds the secret that seals and that opens what it sealed. A keyring has exactly one.
+    /// Adds the secret that seals. It also opens its own ids. A keyring has exactly one.
     pub fn sealing(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.sealing.push((key_id, secret.into()));
         self

@@ -1,4 +1,4 @@
-//! The keyring: up to four master secrets, one of which seals.
+//! The keyring: up to four master secrets. One of them seals.
 
 mod builder;
 #[cfg(unix)]

@@ -131,7 +131,7 @@ impl RuntimeResource {
         Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
     }
 
-    /// Opens a token of a kind, whatever its payload. Returns its key, the key id of the secret that sealed
+    /// Opens a token of a kind with any payload. Returns its key, the key id of the secret that sealed
     /// it, and the payload. It is for the command `opaque-id`.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ impl Int64Layout {
         Ok(Self { node_bits })
     }
 
-    /// Returns the second in which the id was generated. The top four bits are ignored because ids of this
+    /// Returns the second of the id's generation. The top four bits are ignored because ids of this
     /// layout never set them.
     #[must_use]
     pub fn time(self, id: i64) -> SystemTime {

@@ -65,8 +65,8 @@ pub struct Listing<I, V> {
 }
 
 impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
-    /// Creates a list from its name, which must identify its columns too, and the filter of a request (`&()`
-    /// if there is none).
+    /// Creates a list from its name and the filter of a request (`&()` if there is none). The name must
+    /// identify the list's columns too.
     ///
     /// A position opens if the filter's JSON has the same bytes. So use structs instead of a `HashMap`,
     /// because its order is random. Other languages write the same JSON with the members in the same order

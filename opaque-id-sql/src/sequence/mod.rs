@@ -71,8 +71,8 @@ macro_rules! sequence {
                 Self(self.0.sharded(shards))
             }
 
-            /// Sets the time for which the allocation of a block is retried after its first conflict with
-            /// another transaction. The default is 10 seconds.
+            /// Sets the time for retries of a block's allocation after its first conflict with another
+            /// transaction. The default is 10 seconds.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))

@@ -1,5 +1,6 @@
-//! **Simulations** of engines that cannot run here: a proxy before a real server that behaves as the engine's documents say, at random and
-//! more often than the engine does. What passes has met the engine's errors and refusals; it has not met the engine.
+//! **Simulations** of engines that cannot run here. A proxy before a real server behaves as the engine's
+//! documents say, at random and more often than the engine. Passing code has met the engine's errors and
+//! refusals, but not the engine.
 //!
 //! | like | before | refuses | fails |
 //! |---|---|---|---|

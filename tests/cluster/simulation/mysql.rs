@@ -100,7 +100,7 @@ struct Session {
     server: Packets,
     is_in_transaction: bool,
     statements: HashMap<u32, String>,
-    /// The engine's server to which the client is connected.
+    /// The client's server of the engine.
     server_of_engine: usize,
 }
 

@@ -10,7 +10,7 @@ use opaque_id_tests::database::Database;
 
 use super::*;
 
-/// Converts rows of the database into those of the cases.
+/// Converts rows of the database into rows of the cases.
 pub(super) fn all<R, T: From<R>>(rows: Vec<R>) -> Vec<T> {
     rows.into_iter().map(Into::into).collect()
 }

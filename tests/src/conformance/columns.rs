@@ -340,7 +340,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     let moved = shop.decrypt_on(&column, id, &profiles[1].notes).await;
     assert!(error(moved).contains("not genuine"));
 
-    // First another secret without new values, and then a dictionary, which requires new ones.
+    // The first change is another secret without new values. The second is a dictionary: it requires new ones.
     let rotated = open(keyring(1)?).await?;
     let rekeyed = shop.rekey(&rotated, &notes(), |_| {}).await?;
     assert_eq!((rekeyed.rows, rekeyed.lost), (0, 0));
@@ -423,7 +423,7 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
         let rekeyed = shop.rekey(&notes, &self::notes(), |_| {}).await;
         let shown = message(&refused);
         assert_eq!(on, shown);
-        // What looks current is left alone.
+        // `rekey` leaves a value alone if it looks current.
         match S::is_current(&notes, &harmed[0].notes) {
             true => assert_eq!(rekeyed?.rows, 0),
             false => assert_eq!(error(rekeyed), shown),

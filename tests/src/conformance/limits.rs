@@ -240,7 +240,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Databa
     Ok(Passed)
 }
 
-/// The adapter's `retry` recognizes the conflict, whatever the ORM has done about it. MySQL and MariaDB have
+/// The adapter's `retry` recognizes the conflict after any reaction of the ORM. MySQL and MariaDB have
 /// such conflicts only in clusters.
 async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     const COUNT: &str = "INSERT INTO probe SELECT COUNT(*) FROM probe";

@@ -15,15 +15,15 @@ use crate::sql::text;
 /// The relation of the nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
-    /// A MariaDB cluster in which each node accepts writes.
+    /// A MariaDB cluster with writes on each node.
     Galera,
-    /// A group of MySQL in which each member accepts writes.
+    /// A group of MySQL with writes on each member.
     MultiPrimary,
-    /// A group of MySQL in which the first member accepts writes.
+    /// A group of MySQL with writes on the first member only.
     SinglePrimary,
     /// A primary of PostgreSQL with two synchronous replicas. The first is the primary.
     Replicas,
-    /// A PostgreSQL cluster in which Patroni selects the primary.
+    /// A PostgreSQL cluster with a primary that Patroni selects.
     Patroni,
 }
 

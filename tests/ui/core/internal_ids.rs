@@ -20,12 +20,12 @@ fn show(id: Internal<User>) {
     serde_json::to_string(&id);
 }
 
-// What `query_as!` of sqlx writes for a column whose type it was not told.
+// sqlx's `query_as!` writes this for a column without a type override.
 fn read(column: Uuid) -> Internal<User> {
     column.into()
 }
 
-// What it writes for a column of UUIDs that are no ids, if `type-overrides` say that all are.
+// It writes this for a column of UUIDs that are no ids, if `type-overrides` cover all UUIDs.
 fn read_plain(column: Internal<User>) -> Uuid {
     column.into()
 }

@@ -153,7 +153,7 @@ fn the_script_runs_in_any_session(database: &Database) -> Result {
     Ok(())
 }
 
-/// Returns a role that may only execute the functions, and the subkeys, which the owner reads.
+/// Returns a role that may only execute the functions, and the subkeys. The owner reads them.
 fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
     let (database, schema) = (functions.database, &functions.schema);
     let name = database.name();

@@ -145,7 +145,7 @@ impl<'d> Functions<'d> {
     }
 }
 
-/// Runs statements on one connection. Returns all columns of all rows, which must be texts.
+/// Runs statements on one connection. Returns all columns of all rows. They must be texts.
 pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>> {
     macro_rules! rows {
         ($options:ty) => {{

@@ -170,7 +170,7 @@ fn an_api_moves_without_an_outage() {
     let bounded = IdRange::all().up_to(last);
     let bound = start(that_answers().layer(layer(&app, bounded, period)));
     assert!(serves(&answering, &bound) && serves(&bound, &answering));
-    // The ids are beyond the bound, which is rounded up.
+    // The bound is rounded up, and the ids are beyond it.
     for _ in 4..=11 {
         execute("INSERT INTO orders (item) VALUES ('salt')");
     }

@@ -4,7 +4,7 @@ use poem::web::{self, Data};
 use poem::{Error, FromRequest, Request, RequestBody, Response, Result};
 use serde::de::DeserializeOwned;
 
-/// poem's `Path`, in which `Opened<T>` is an id.
+/// poem's `Path` with `Opened<T>` as an id.
 pub struct Path<T>(pub T);
 
 impl<'a, T: DeserializeOwned + Send> FromRequest<'a> for Path<T> {
@@ -20,7 +20,7 @@ impl<'a, T: DeserializeOwned + Send> FromRequest<'a> for Path<T> {
     }
 }
 
-/// poem's `Json`, in which `Opened<T>` is an id.
+/// poem's `Json` with `Opened<T>` as an id.
 pub struct Json<T>(pub T);
 
 impl<'a, T: DeserializeOwned + Send> FromRequest<'a> for Json<T> {

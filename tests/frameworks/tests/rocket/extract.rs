@@ -10,7 +10,7 @@ use rocket::request::FromParam;
 use rocket::{Data, Request, Responder, async_trait};
 use serde::de::DeserializeOwned;
 
-/// What a handler returns in place of a row.
+/// A handler's answer in place of a row.
 #[derive(Debug, Responder)]
 #[response(content_type = "application/problem+json")]
 pub struct Answer((Status, String));
@@ -38,7 +38,7 @@ impl<T: SealedResource> Sealed<T> {
     }
 }
 
-/// A body, in which `Opened<T>` is an id. A handler has it as `Result<Json<T>, Answer>`.
+/// A body with `Opened<T>` as an id. A handler has it as `Result<Json<T>, Answer>`.
 pub struct Json<T>(pub T);
 
 #[async_trait]
