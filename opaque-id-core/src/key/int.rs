@@ -66,7 +66,7 @@ macro_rules! integer {
                 self & fixed.mask == fixed.value
             }
 
-            #[expect(clippy::cast_possible_truncation, reason = "the first bits are meant")]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the first bits are meant")]
             fn from_bits(bits: u128, fixed: FixedBits<Self>) -> Self {
                 (bits >> (u128::BITS - Self::BITS)) as Self & !fixed.mask | fixed.value
             }
