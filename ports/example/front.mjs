@@ -2,7 +2,7 @@
 
 import { Keyring, resource } from "opaque-id";
 
-const User = resource("user", { key: "i64", form: "short" });
+const User = resource("user", { key: "i64" });
 const service = process.env.SERVICE ?? "http://localhost:3000";
 const [command, argument] = process.argv.slice(2);
 

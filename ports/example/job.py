@@ -6,7 +6,7 @@ import sys
 from opaque_id import IntId, InvalidId, Keyring
 
 
-class UserId(IntId, prefix="user", key="i64", form="short"):
+class UserId(IntId, prefix="user", key="i64"):
     pass
 
 

@@ -1,10 +1,8 @@
 //! An adapter for libSQL, as an example for any driver: mapping tables and sequences on its connections.
 //! `cargo xtask test cluster libsql` tests it.
 
-use std::pin::Pin;
-
 use libsql::{Connection, Error, Value};
-use opaque_id_sql::call::{AsyncSession, Call, RunError, RunResult, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{self, Answer, Cell, Column, Statement};
 use opaque_id_sql::{Dialect, MappingError, SequenceError, sequence, uuid_map};
@@ -27,7 +25,7 @@ sequence! {
 
 struct On<'c>(&'c Connection);
 
-impl AsyncSession for On<'_> {
+impl AsyncRunner for On<'_> {
     type Error = Error;
 
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (Error, Failure)> {
@@ -44,18 +42,13 @@ impl AsyncSession for On<'_> {
     fn discard(&mut self) {}
 }
 
-fn run<'r, C: Call>(
-    on: &'r Connection,
-    call: &'r mut C,
-) -> Pin<Box<dyn Future<Output = RunResult<Error, C>> + Send + 'r>> {
-    Box::pin(async move {
-        if call.is_done() {
-            return Ok(());
-        }
-        let is_in_transaction = !on.is_autocommit();
-        call.check(is_in_transaction).map_err(RunError::Call)?;
-        drive_async(&mut On(on), Dialect::Sqlite, is_in_transaction, call).await
-    })
+async fn run<T, E: Send>(on: &Connection, mut call: Call<'_, T, E>) -> RunResult<T, Error, E> {
+    let state =
+        ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: !on.is_autocommit() };
+    if let Some(done) = call.start(Some(state)) {
+        return done.map_err(RunError::Call);
+    }
+    drive_async(&mut On(on), state, call).await
 }
 
 async fn answer(on: &Connection, statement: &Statement) -> libsql::Result<Answer> {

@@ -1,6 +1,8 @@
 //! The ports: their packages build, install into an empty environment, and pass the kit and their own tests.
 
+use std::fs::Permissions;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -218,8 +220,14 @@ fn three_languages(python: &str, made: &Path) -> Result {
         command.env("ADDRESS", &address).env("SERVICE", format!("http://{address}"));
         command
     };
-    let service = Service(start(service.to_str().ok_or("a path in UTF-8")?).spawn()?);
+    let keys = made.join("keys");
+    fs::write(&keys, &secrets)?;
+    fs::set_permissions(&keys, Permissions::from_mode(0o600))?;
+    let mut service = Service(start(service.to_str().ok_or("a path in UTF-8")?).spawn()?);
     while TcpStream::connect(&address).is_err() {
+        if let Some(status) = service.0.try_wait()? {
+            return Err(format!("the service has ended: {status}").into());
+        }
         thread::sleep(Duration::from_millis(20));
     }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ports/example");
