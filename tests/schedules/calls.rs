@@ -137,7 +137,7 @@ fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
     };
     let mut update = Running::new(table.update(id(9), change), INSIDE);
     world.merge(&table)?;
-    let first = answer_of(&mut world, table.get(&[id(0)]))?;
+    let first = answer_of(&mut world, table.update(id(0), |_| Update::Keep))?;
     update.answer(first);
     world.end(update)?;
     assert_eq!(world.read(&table, 9)?, Some(10));
