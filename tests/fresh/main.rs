@@ -52,7 +52,7 @@ fn block(readme: &str, language: &str) -> Result<String> {
 /// Returns the lines of dependencies with `[dependencies]`, because only some READMEs print it. The first
 /// README has `cargo add`.
 fn dependencies(readme: &str) -> Result<String> {
-    if let Ok(command) = block(readme, "console")
+    if let Ok(command) = block(readme, "sh")
         && let Some(names) = command.strip_prefix("$ cargo add ")
     {
         let lines = names.split_whitespace().map(|name| format!("{name} = \"*\"\n"));
