@@ -17,7 +17,7 @@ const CONTRIBUTING: &str = "CONTRIBUTING.md";
 const ITEMS: &str = "/([^/]*::.*|[A-Z][a-z][A-Za-z]*)$";
 
 /// The links in documentation of dependencies.
-const FOREIGN: &str = r"/dispatcher#|::|/struct\.Builder\.html#";
+const FOREIGN: &str = r"/dispatcher#|::|/struct\.Builder\.html#|/trait\.Arbitrary\.html#|/strategy/trait\.Strategy\.html";
 
 /// Runs the checks without a build.
 pub(crate) fn check() -> Result {
