@@ -989,13 +989,10 @@ fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str
          version BIGINT NOT NULL,\n    body {body} NOT NULL\n){};\n",
         dialect.engine_clause()
     );
+    // Ciphertext does not compress. With the greatest target, a pack of the default size stays in the page.
     if dialect == Dialect::Postgres {
-        // Ciphertext does not compress.
-        sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
-        if suffix == "packs" {
-            // Its greatest value. A pack of the default size stays in the page.
-            sql += &format!("ALTER TABLE {name}_{suffix} SET (toast_tuple_target = 8160);\n");
-        }
+        let target = if suffix == "packs" { ", SET (toast_tuple_target = 8160)" } else { "" };
+        sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL{target};\n");
     }
     sql
 }

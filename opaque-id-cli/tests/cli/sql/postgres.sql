@@ -43,8 +43,7 @@ CREATE TABLE events_packs (
     version BIGINT NOT NULL,
     body BYTEA NOT NULL
 );
-ALTER TABLE events_packs ALTER body SET STORAGE EXTERNAL;
-ALTER TABLE events_packs SET (toast_tuple_target = 8160);
+ALTER TABLE events_packs ALTER body SET STORAGE EXTERNAL, SET (toast_tuple_target = 8160);
 CREATE TABLE events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
@@ -63,8 +62,7 @@ CREATE TABLE shop.events_packs (
     version BIGINT NOT NULL,
     body BYTEA NOT NULL
 );
-ALTER TABLE shop.events_packs ALTER body SET STORAGE EXTERNAL;
-ALTER TABLE shop.events_packs SET (toast_tuple_target = 8160);
+ALTER TABLE shop.events_packs ALTER body SET STORAGE EXTERNAL, SET (toast_tuple_target = 8160);
 CREATE TABLE shop.events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
