@@ -38,11 +38,13 @@ pub enum Label {
     Audience,
     /// 32 bytes: the encryption of tokens.
     Token,
+    /// 32 bytes: the blind indexes of encrypted columns.
+    Index,
 }
 
 impl Label {
     /// The registry, in the order of FORMAT.md.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Block,
         Self::Feistel,
         Self::Tag,
@@ -54,6 +56,7 @@ impl Label {
         Self::Short,
         Self::Audience,
         Self::Token,
+        Self::Index,
     ];
 
     /// Returns the label's bytes as text.
@@ -71,6 +74,7 @@ impl Label {
             Self::Short => "short",
             Self::Audience => "audience",
             Self::Token => "token",
+            Self::Index => "index",
         }
     }
 }

@@ -7,7 +7,10 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::call::RETRY_FOR;
 
 use crate::cache::CacheStats;
-use crate::call::{self, Damage, Disconnected, First, PackCall, Rekey, Rekeyed, Rest, Verified};
+use crate::call::{
+    self, Conversion, Converted, Damage, Disconnected, First, PackCall, Reader, Rekey, Rekeyed,
+    Rest, Verified,
+};
 use crate::column::ColumnName;
 use crate::dictionary::trained;
 use crate::encoding::Encoding;
@@ -141,14 +144,32 @@ impl Calls {
         self.call(|session| call::rekey(session, rekey))
     }
 
-    /// Reads all packs and recent rows, or all values of a column.
-    pub fn verify(
+    /// Reads all packs and recent rows, or all values of a column. With a reader, it also checks the column's plaintext and its index.
+    pub fn verify<'c>(
         &self,
         column: Option<&ColumnName>,
+        read: Option<Reader<'c>>,
         progress: impl FnMut(u64) + Send + 'static,
-    ) -> PackCall<'static, Verified> {
+    ) -> PackCall<'c, Verified> {
         let (column, progress) = (column.cloned(), Box::new(progress));
-        self.call(|session| call::verify(session, column, progress))
+        self.call(|session| call::verify(session, column, read, progress))
+    }
+
+    /// Converts the values of a column.
+    pub fn convert<'c>(
+        &self,
+        column: &ColumnName,
+        to: Conversion,
+        read: Reader<'c>,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<'c, Converted> {
+        let (column, progress) = (column.clone(), Box::new(progress));
+        self.call(move |session| call::convert(session, column, to, read, progress))
+    }
+
+    /// Makes the key of the column's blind index, unless there is one.
+    pub fn make_index(&self) -> PackCall<'static, ()> {
+        self.call(call::make_index)
     }
 
     /// Writes rows of a backup into packs, and returns whether the damage was still there.

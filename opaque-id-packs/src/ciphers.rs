@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use opaque_id_core::__private::Label;
 use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
 use zeroize::Zeroizing;
 
 use crate::format::PackCipher;
+use crate::index::IndexKey;
 use crate::name::TableName;
 
 /// The keyring of a table, and what was derived from it last.
@@ -27,6 +29,18 @@ impl Ciphers {
     /// Returns the cipher of a data key.
     pub(crate) fn of_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
         self.name.cipher_of(key)
+    }
+
+    /// Derives the key of a blind index from the sealing secret. The example secret has none.
+    pub(crate) fn derive_index(&self) -> Option<Box<IndexKey>> {
+        let keyring = self.keyring.current();
+        let (column, context) = self.name.parts();
+        keyring.with_subkey::<32, _>(
+            keyring.sealing_key_id(),
+            Label::Index,
+            &self.domain,
+            |subkey| Box::new(IndexKey::derive(subkey, column, context)),
+        )
     }
 
     /// Returns the cipher of the keyring as it is now.

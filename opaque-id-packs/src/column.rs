@@ -9,6 +9,18 @@ pub struct ColumnName {
     table: Box<str>,
     id: Box<str>,
     column: Box<str>,
+    index: Option<Box<str>>,
+    plaintext: Option<Box<str>>,
+    is_json: bool,
+}
+
+/// The names of a column as statements have them.
+pub(crate) struct Quoted {
+    pub(crate) table: String,
+    pub(crate) id: String,
+    pub(crate) column: String,
+    pub(crate) index: Option<String>,
+    pub(crate) plaintext: Option<String>,
 }
 
 impl ColumnName {
@@ -25,7 +37,8 @@ impl ColumnName {
             check(part);
         }
         check(column);
-        Self { table: table.into(), id: "id".into(), column: column.into() }
+        let (table, id, column) = (table.into(), "id".into(), column.into());
+        Self { table, id, column, index: None, plaintext: None, is_json: false }
     }
 
     /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`, and the column of ids. Returns `None` if either is not a
@@ -47,13 +60,63 @@ impl ColumnName {
         Self { id: id.into(), ..self }
     }
 
-    /// Returns the names of the table, the column of ids and the column of values, as statements have them.
-    pub(crate) fn quoted(&self, dialect: Dialect) -> [String; 3] {
+    /// Sets the name of the column with the [fingerprints](crate::Fingerprint) of the values.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    #[track_caller]
+    pub fn index(self, index: &str) -> Self {
+        check(index);
+        Self { index: Some(index.into()), ..self }
+    }
+
+    /// Sets the name of the column that has the values in plaintext until they are encrypted. It is nullable, and has texts or numbers.
+    /// With an encoding of JSON, a text becomes a string.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    #[track_caller]
+    pub fn plaintext(self, plaintext: &str) -> Self {
+        check(plaintext);
+        Self { plaintext: Some(plaintext.into()), ..self }
+    }
+
+    /// Sets the name of the column of plaintext like [`plaintext`](Self::plaintext), if it has JSON.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    #[track_caller]
+    pub fn plaintext_json(self, plaintext: &str) -> Self {
+        Self { is_json: true, ..self.plaintext(plaintext) }
+    }
+
+    pub(crate) fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
+    pub(crate) fn has_plaintext(&self) -> bool {
+        self.plaintext.is_some()
+    }
+
+    pub(crate) fn has_json(&self) -> bool {
+        self.is_json
+    }
+
+    pub(crate) fn quoted(&self, dialect: Dialect) -> Quoted {
         // In double quotes, SQLite reads what is not the name of a column as a text, and finds no values.
         let quote = if dialect == Dialect::Postgres { '"' } else { '`' };
         let quoted = |name: &str| format!("{quote}{name}{quote}");
         let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");
-        [table, quoted(&self.id), quoted(&self.column)]
+        Quoted {
+            table,
+            id: quoted(&self.id),
+            column: quoted(&self.column),
+            index: self.index.as_deref().map(quoted),
+            plaintext: self.plaintext.as_deref().map(quoted),
+        }
     }
 }
 
@@ -77,12 +140,13 @@ mod tests {
     #[test]
     fn names_are_quoted_and_nothing_else_is_a_name() {
         let column = ColumnName::new("shop.Order", "group").keyed_by("order_id");
-        assert_eq!(
-            column.quoted(Dialect::Postgres),
-            [r#""shop"."Order""#, r#""order_id""#, r#""group""#]
-        );
+        let quoted = |dialect| {
+            let Quoted { table, id, column, .. } = column.quoted(dialect);
+            [table, id, column]
+        };
+        assert_eq!(quoted(Dialect::Postgres), [r#""shop"."Order""#, r#""order_id""#, r#""group""#]);
         for dialect in [Dialect::MySql, Dialect::Sqlite] {
-            assert_eq!(column.quoted(dialect), ["`shop`.`Order`", "`order_id`", "`group`"]);
+            assert_eq!(quoted(dialect), ["`shop`.`Order`", "`order_id`", "`group`"]);
         }
         assert_eq!(ColumnName::parse("shop.Order.group", "order_id"), Some(column));
         for name in ["", "1a", "a b", "a\"", "a`", "a;", "a.b.c", "ä", "a?", "a:b"] {
@@ -90,6 +154,8 @@ mod tests {
             assert!(panicked(|name| drop(ColumnName::new(name, "a"))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", name))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", "a").keyed_by(name))), "{name}");
+            assert!(panicked(|name| drop(ColumnName::new("a", "a").index(name))), "{name}");
+            assert!(panicked(|name| drop(ColumnName::new("a", "a").plaintext(name))), "{name}");
             assert_eq!(ColumnName::parse(&format!("a.{name}"), "id"), None, "{name}");
             assert_eq!(ColumnName::parse("a.b", name), None, "{name}");
         }

@@ -51,6 +51,10 @@ pub enum Json {}
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
 
+/// Values that are texts. The bytes are those of the text in UTF-8, as with [`Raw`].
+#[derive(Clone, Copy, Debug)]
+pub enum Text {}
+
 /// The values of `E`, each as a `Result`. A row that the type cannot decode does not end the range that it is in. An earlier program may
 /// have written it, or the key of its group is missing.
 ///
@@ -167,6 +171,20 @@ impl<V: AsRef<[u8]> + From<Vec<u8>>> Encoding<V> for Raw {
 
     fn decode(bytes: &[u8]) -> Result<V, String> {
         Ok(bytes.to_vec().into())
+    }
+}
+
+impl<V: AsRef<str> + From<String>> Encoding<V> for Text {
+    const NAME: &'static str = "raw";
+
+    fn encode(value: &V) -> Result<Vec<u8>, String> {
+        Ok(value.as_ref().as_bytes().to_owned())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<V, String> {
+        let text =
+            str::from_utf8(bytes).map_err(|_| "expected text in UTF-8, found other bytes")?;
+        Ok(text.to_owned().into())
     }
 }
 

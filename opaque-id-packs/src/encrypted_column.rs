@@ -43,6 +43,76 @@ macro_rules! encrypted_column {
                 Ok(Self(values))
             }
 
+            /// Gives the column a blind index, by which an application finds the rows of a value and the database keeps values unique, although
+            /// it cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
+            /// [`Normalizer`](crate::Normalizer). All processes must use the same function.
+            ///
+            /// The first call makes the key of the index and keeps it in the settings. A rotation encrypts this key again, so
+            /// fingerprints stay the same. A process that opened the column earlier need not know it.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            pub $($async)* fn with_index<$($generics)*>(
+                self,
+                on: $on,
+                normalize: impl Fn(&V) -> String + Send + Sync + 'static,
+            ) -> Result<Self, $error> {
+                $run(on, self.0.make_index())$($await)*?;
+                Ok(Self(self.0.normalize(normalize)))
+            }
+
+            /// Returns the fingerprint of a value. Store it with the encrypted value in each write, and look a value up by
+            /// `WHERE email_index = …` with its fingerprint. It runs no statement.
+            ///
+            /// # Errors
+            /// [`PackError::Problem`](crate::PackError::Problem) if the column has no [index](Self::with_index).
+            pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, $error> {
+                Ok(self.0.fingerprint(value)?)
+            }
+
+            /// Accepts values in plaintext until a time, by [`decrypt_or_plaintext`](Self::decrypt_or_plaintext). The time is part of the
+            /// program, so a client that writes to the database cannot change it.
+            #[must_use]
+            pub fn accept_plaintext_until(self, time: SystemTime) -> Self {
+                Self(self.0.accept_plaintext_until(time))
+            }
+
+            /// Reads a value of a table that is being converted: the plaintext if the row has one, and the decrypted value otherwise. Pass
+            /// both columns of one read. Like [`decrypt_on`](Self::decrypt_on), it may run a statement.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also for a plaintext after the time of
+            /// [`accept_plaintext_until`](Self::accept_plaintext_until) or without such a time.
+            pub $($async)* fn decrypt_or_plaintext<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+                encrypted: Option<&Encrypted<T, V>>,
+                plaintext: Option<V>,
+            ) -> Result<Option<V>, $error>
+            where
+                V: Send,
+            {
+                Ok($run(on, self.0.decrypt_or_plaintext(id, encrypted, plaintext))$($await)*?)
+            }
+
+            /// Converts all values, while the application runs: encrypts plaintext, decrypts it again, or writes fingerprints only. It walks
+            /// the table by key, a page of 64 rows at a time, and leaves a row alone that changes meanwhile. A call after one that ended
+            /// early continues. `progress` receives the number of rows that are done. [The guide](crate::guide) has the steps of a
+            /// deployment.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result.
+            pub $($async)* fn convert<$($generics)*>(
+                &self,
+                on: $on,
+                column: &ColumnName,
+                to: Conversion,
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Converted, $error> {
+                Ok($run(on, self.0.convert(column, to, progress)?)$($await)*?)
+            }
+
             /// Reads settings and dictionaries again, which other processes may have changed.
             ///
             /// # Errors
@@ -54,13 +124,13 @@ macro_rules! encrypted_column {
             /// Encrypts a value for the row with this id, with which alone it can be decrypted.
             ///
             /// # Errors
-            /// [`Problem`](crate::Problem) if the value cannot be encoded, or takes more than 3 MiB after compression.
+            /// [`PackError::Problem`](crate::PackError::Problem) if the value cannot be encoded, or takes more than 3 MiB after compression.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
-            pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+            pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, $error> {
                 const { assert!(!E::IS_GROUPED, "values in groups are encrypted by `encrypt_on`, which reads the group's key") };
-                self.0.encrypt(id, value)
+                Ok(self.0.encrypt(id, value)?)
             }
 
             /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
@@ -84,10 +154,10 @@ macro_rules! encrypted_column {
             /// since this one has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
             ///
             /// # Errors
-            /// [`Problem`](crate::Problem) if it is not a value of this row and column, or of an unknown dictionary.
-            pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
+            /// [`PackError::Problem`](crate::PackError::Problem) if it is not a value of this row and column, or of an unknown dictionary.
+            pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, $error> {
                 const { assert!(!E::IS_GROUPED, "values in groups are decrypted by `decrypt_on`, which reads the group's key") };
-                self.0.decrypt(id, encrypted)
+                Ok(self.0.decrypt(id, encrypted)?)
             }
 
             /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
@@ -170,8 +240,9 @@ macro_rules! encrypted_column {
                 Ok($run(on, self.0.rekey(Some(column), Some(unused_for), progress))$($await)*?)
             }
 
-            /// Reads all values, and finds those that cannot be decrypted. It changes nothing. `progress` receives the number of
-            /// values that are done.
+            /// Reads all values, and finds those that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
+            /// and rows whose blind index has not the fingerprint of their value. It changes nothing. `progress` receives the number
+            /// of values that are done.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError) if it cannot continue.
@@ -181,7 +252,7 @@ macro_rules! encrypted_column {
                 column: &ColumnName,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Verified, $error> {
-                Ok($run(on, self.0.verify(Some(column), progress))$($await)*?)
+                Ok($run(on, self.0.verify(column, progress)?)$($await)*?)
             }
         }
     };

@@ -177,6 +177,33 @@ pub enum Problem {
         /// What the encoding says, without the value.
         reason: String,
     },
+    /// A value is in plaintext, and the column does not accept plaintext, or no longer.
+    #[error(
+        "{location} is in plaintext: expected it to be encrypted, by `convert` or `opaque-id packs convert`"
+    )]
+    #[non_exhaustive]
+    Plaintext {
+        /// The row.
+        location: Location,
+    },
+    /// The blind index of a row has another fingerprint than that of the row's value, or none.
+    #[error(
+        "{location} has another fingerprint in its blind index: `opaque-id packs convert --to index` writes it again"
+    )]
+    #[non_exhaustive]
+    Fingerprint {
+        /// The row.
+        location: Location,
+    },
+    /// A row was not converted, because another one has its fingerprint, and the index is unique.
+    #[error(
+        "{location} has the fingerprint of another row, and the blind index is unique: change or delete one of the rows"
+    )]
+    #[non_exhaustive]
+    Duplicate {
+        /// The row.
+        location: Location,
+    },
     /// The database answered with other columns than the requested ones.
     #[error("expected the columns of {table}_… as `create_sql` creates them, found others")]
     #[non_exhaustive]
@@ -213,6 +240,9 @@ impl Problem {
             | Self::Overlap { location }
             | Self::Erased { location }
             | Self::UnknownDictionary { location, .. }
+            | Self::Plaintext { location }
+            | Self::Fingerprint { location }
+            | Self::Duplicate { location }
             | Self::Value { location, .. } => Some(location),
             _ => None,
         }

@@ -17,6 +17,7 @@ mod error;
 pub mod format;
 mod group;
 mod id_column;
+mod index;
 mod merged;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -42,12 +43,13 @@ mod values;
 mod vectors;
 
 pub use self::cache::CacheStats;
-pub use self::call::{Rekeyed, Verified};
+pub use self::call::{Conversion, Converted, Rekeyed, Verified};
 pub use self::column::ColumnName;
-pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Undecoded};
+pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Text, Undecoded};
 pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
 pub use self::group::Group;
+pub use self::index::{Blind, Fingerprint, Normalizer};
 pub use self::merged::Merged;
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
@@ -76,7 +78,7 @@ pub mod guide {
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::call::{Damage, PackCall, Rest};
+    pub use crate::call::{Damage, PackCall, Reader, Rest};
     pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
     pub use crate::runtime::{Layout, RuntimePacks, RuntimePage};

@@ -45,6 +45,11 @@ impl TableName {
         &self.table
     }
 
+    /// Returns the name and the context.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        (&self.table, &self.context)
+    }
+
     /// Returns the cipher of a data key for this table.
     pub(crate) fn cipher_of(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
         PackCipher::of_key(key, &self.table).context(&self.context)

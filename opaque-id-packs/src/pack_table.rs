@@ -371,7 +371,7 @@ macro_rules! pack_table {
                 on: $on,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Verified, $error> {
-                Ok($run(on, self.0.verify(None, progress))$($await)*?)
+                Ok($run(on, self.0.verify(None, None, progress))$($await)*?)
             }
 
             /// Returns the pages of all rows, in the order in which the table keeps them.

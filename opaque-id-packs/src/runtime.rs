@@ -7,12 +7,14 @@ use std::ops::Deref;
 use opaque_id_core::key::Key;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
+use serde::de::IgnoredAny;
 
-use crate::call::{self, Damage, PackCall, Rest, Verified};
+use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, Rest, Verified};
 use crate::calls::Calls;
-use crate::column::ColumnName;
+use crate::column::{ColumnName, Quoted};
 use crate::error::{Location, Problem};
 use crate::format::{Kind, Row, Value};
+use crate::index::Normalizer;
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Contents, Settings};
@@ -97,8 +99,73 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the query that counts the values of a column.
     #[must_use]
     pub fn count_values_sql(dialect: Dialect, column: &ColumnName) -> String {
-        let [table, _, value] = column.quoted(dialect);
-        format!("SELECT count({value}) FROM {table}")
+        let Quoted { table, column, .. } = column.quoted(dialect);
+        format!("SELECT count({column}) FROM {table}")
+    }
+
+    /// Converts the values of a column. With an index, the normalizer says which texts it contains.
+    pub fn convert(
+        &self,
+        column: &ColumnName,
+        to: Conversion,
+        normalizer: Option<Normalizer>,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> Result<PackCall<'static, Converted>, Problem> {
+        Ok(self.calls.convert(column, to, self.reader(normalizer)?, progress))
+    }
+
+    /// Reads all values of a column, and checks its plaintext and its blind index.
+    pub fn verify_column(
+        &self,
+        column: &ColumnName,
+        normalizer: Option<Normalizer>,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> Result<PackCall<'static, Verified>, Problem> {
+        // Without an index, plaintext can be found although nothing knows the groups.
+        let read = match normalizer {
+            None if !column.has_plaintext() => None,
+            _ => Some(self.reader(normalizer)?),
+        };
+        Ok(self.calls.verify(Some(column), read, progress))
+    }
+
+    /// Returns a function that reads texts, or JSON if there is no normalizer. The application alone knows the group of a value.
+    fn reader(&self, normalizer: Option<Normalizer>) -> Result<Reader<'static>, Problem> {
+        let contents = &self.table.opened()?.contents;
+        if contents.groups.is_some() {
+            return Err(Problem::Mismatch {
+                table: self.table.name().to_owned(),
+                expected: "values without groups".to_owned(),
+                found:
+                    "values in groups, which `EncryptedColumn::convert` converts in the application"
+                        .to_owned(),
+            });
+        }
+        let is_json = contents.encoding == "json";
+        Ok(Box::new(move |bytes| {
+            let text = match (normalizer, is_json) {
+                (None, false) => None,
+                (None, true) => {
+                    let checked = serde_json::from_slice::<IgnoredAny>(bytes);
+                    checked.map_err(|_| "expected JSON, found other text")?;
+                    None
+                }
+                (Some(normalizer), true) => {
+                    let text = serde_json::from_slice::<String>(bytes);
+                    let text = text.map_err(
+                        |_| "expected a JSON string for the blind index, found other JSON",
+                    )?;
+                    Some(normalizer.apply(&text))
+                }
+                (Some(normalizer), false) => {
+                    let text = str::from_utf8(bytes);
+                    let text =
+                        text.map_err(|_| "expected text for the blind index, found other bytes")?;
+                    Some(normalizer.apply(text))
+                }
+            };
+            Ok((bytes.to_vec().into(), text))
+        }))
     }
 
     /// Returns whether rows are by encrypted key.

@@ -1,7 +1,7 @@
 //! Tables of packs for SeaORM.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -12,13 +12,14 @@ use opaque_id_sql::Dialect;
 use sea_orm::{DatabaseConnection, DbErr};
 
 use crate::cache::CacheStats;
-use crate::call::{Rekeyed, Verified};
+use crate::call::{Conversion, Converted, Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
 use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
-use crate::error::{self, Problem};
+use crate::error;
 use crate::group::Group;
+use crate::index::Fingerprint;
 use crate::merged::Merged;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};

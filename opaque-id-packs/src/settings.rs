@@ -2,10 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opaque_id_sql::statement::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::format::Padding;
+use crate::index::IndexKey;
 use crate::order;
 
 /// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, encrypted, and all
@@ -170,6 +172,16 @@ impl Contents {
             groups: is_grouped.then(|| order::random_key(16 + 32)),
             hints: Map::new(),
         }
+    }
+
+    /// Keeps the key of a column's blind index, unless there is one. It is a hint, because earlier versions know of no index.
+    pub(crate) fn keep_index(&mut self, key: &IndexKey) {
+        self.hints.entry("index").or_insert_with(|| hex(key.as_bytes()).into());
+    }
+
+    /// Returns the key of a column's blind index in hexadecimal digits.
+    pub(crate) fn index(&self) -> Option<&str> {
+        self.hints.get("index")?.as_str()
     }
 }
 

@@ -3,6 +3,8 @@
 //! There are two tiers. A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster. An upsert of
 //! one recent row does neither. Later a merger writes the pack once for many rows.
 
+mod columns;
+
 use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
-use crate::column::ColumnName;
+pub(crate) use self::columns::{Source, Write};
 use crate::id_column::IdColumn;
 use crate::stored::{Stored, Tier};
 
@@ -145,7 +147,7 @@ impl Statements {
     /// Returns the ids and values of an answer.
     pub(crate) fn read_values(&self, rows: &[Vec<Cell>]) -> Option<Vec<(u128, Vec<u8>)>> {
         let read = |cells: &Vec<Cell>| match &cells[..] {
-            [id, Cell::Bytes(value)] => Some((self.ids.id(id)?, value.clone())),
+            [id, Cell::Bytes(value), ..] => Some((self.ids.id(id)?, value.clone())),
             _ => None,
         };
         rows.iter().map(read).collect()
@@ -711,55 +713,6 @@ impl Builder<'_> {
                 is_stale("p.body")
             )
         })
-    }
-
-    /// Returns the statement that reads up to `limit` values of a column, from an id on, that begin with another header.
-    pub(crate) fn stale_values(
-        self,
-        column: &ColumnName,
-        from: u128,
-        header: &[u8],
-        limit: i64,
-    ) -> Statement {
-        let [t, id, value] = column.quoted(self.dialect);
-        let key = match (self.table.ids, self.dialect) {
-            (IdColumn::Integer, Dialect::Postgres) => format!("CAST({id} AS int8)"),
-            (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
-            _ => id.clone(),
-        };
-        let sql = self.render(&format!(
-            "SELECT {key}, {value} FROM {t} WHERE {id} >= {} AND {} ORDER BY {id} LIMIT :int2",
-            self.first_id(),
-            is_stale(&value)
-        ));
-        let columns = match self.table.ids {
-            IdColumn::Uuid => &[Column::Uuid, Column::Bytes],
-            IdColumn::Integer => &[Column::Integer, Column::Bytes],
-        };
-        self.bind(&sql, &[Id(from), Bytes(header), Integer(limit)], columns)
-    }
-
-    /// Returns the statement that replaces a value of a column, if it is still the one that was read.
-    pub(crate) fn replace_value(
-        self,
-        column: &ColumnName,
-        id: u128,
-        from: &[u8],
-        to: &[u8],
-    ) -> Statement {
-        let [t, key, value] = column.quoted(self.dialect);
-        // Outside of strict mode, MySQL and MariaDB would cut off what the column has no room for. To each, the other's words are a comment.
-        let update = match self.dialect {
-            Dialect::MySql => {
-                "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
-                 UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
-            }
-            _ => "UPDATE",
-        };
-        let sql = self.render(&format!(
-            "{update} {t} SET {value} = :bytes2 WHERE {key} = :id0 AND {value} = :bytes1"
-        ));
-        self.bind(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }
 
     fn name(&self) -> &str {

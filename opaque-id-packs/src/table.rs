@@ -19,6 +19,7 @@ use crate::format::{
 };
 use crate::group::Group;
 use crate::id_column::IdColumn;
+use crate::index::IndexKey;
 use crate::name::TableName;
 use crate::order::Permutation;
 use crate::settings::Contents;
@@ -86,6 +87,8 @@ pub(crate) struct State {
     pack_codec: Codec,
     order: Option<Permutation>,
     pub(crate) groups: Option<Groups>,
+    /// The key of a column's blind index.
+    pub(crate) index: Option<IndexKey>,
 }
 
 /// The own keys of a table with groups. The table uses them in place of subkeys, and its settings contain them.
@@ -405,6 +408,7 @@ impl Table {
             pack_codec,
             order: order.transpose()?,
             groups: self.groups(&contents)?,
+            index: self.index(&contents)?,
             contents,
         };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
@@ -420,6 +424,39 @@ impl Table {
             Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.of_key(&key) })
         });
         groups.transpose()
+    }
+
+    fn index(&self, contents: &Contents) -> Result<Option<IndexKey>, Problem> {
+        let read = |digits| {
+            let key =
+                read_bytes(digits).map(Zeroizing::new).and_then(|key| IndexKey::from_bytes(&key));
+            key.ok_or_else(|| self.wrong_columns())
+        };
+        contents.index().map(read).transpose()
+    }
+
+    /// Derives the key of the column's blind index.
+    pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
+        self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
+            table: self.name.to_string(),
+            reason: "expected a secret, found the example secret, which has no blind indexes"
+                .to_owned(),
+        })
+    }
+
+    /// Returns the fingerprint of a normalized text.
+    pub(crate) fn fingerprint(&self, state: &State, text: &str) -> Result<Vec<u8>, Problem> {
+        let index = state.index.as_ref().ok_or_else(|| self.no_index());
+        index.map(|index| index.fingerprint(text))
+    }
+
+    /// The problem of a column whose blind index is not given in all places.
+    pub(crate) fn no_index(&self) -> Problem {
+        Problem::Settings {
+            table: self.name.to_string(),
+            reason: "expected a blind index, by `with_index` of the column and `ColumnName::index`, found only one of them or none"
+                .to_owned(),
+        }
     }
 
     fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Problem> {

@@ -3,18 +3,22 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_sql::Dialect;
 
-use crate::call::PackCall;
+use crate::call::{Conversion, Converted, Disconnected, PackCall, Reader, Verified};
 use crate::calls::Calls;
+use crate::column::ColumnName;
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
 use crate::error::Problem;
 use crate::format::{GroupKeys, Kind, PackCipher, Value};
+use crate::index::Fingerprint;
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Contents, Settings};
@@ -25,9 +29,14 @@ use crate::table::Expected;
 /// The types are those of arguments and results, and not contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
 
+/// A function that returns the text whose fingerprint is in the blind index.
+type Normalize<V> = Arc<dyn Fn(&V) -> String + Send + Sync>;
+
 /// The content of every adapter's `EncryptedColumn`. The calls without types are those of `Calls`, which it dereferences to.
 pub struct Values<T, V, E> {
     calls: Calls,
+    normalize: Option<Normalize<V>>,
+    accepts_plaintext_until: Option<SystemTime>,
     types: Types<T, V, E>,
 }
 
@@ -48,7 +57,96 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         let contents = contents.as_ref();
         let (calls, call) =
             Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, true)?;
-        Ok((Self { calls, types: PhantomData }, call))
+        let (normalize, accepts_plaintext_until) = (None, None);
+        Ok((Self { calls, normalize, accepts_plaintext_until, types: PhantomData }, call))
+    }
+
+    /// Sets the function that returns the text of the blind index.
+    #[must_use]
+    pub fn normalize(self, normalize: impl Fn(&V) -> String + Send + Sync + 'static) -> Self {
+        Self { normalize: Some(Arc::new(normalize)), ..self }
+    }
+
+    /// Accepts values in plaintext until a time.
+    #[must_use]
+    pub fn accept_plaintext_until(self, time: SystemTime) -> Self {
+        Self { accepts_plaintext_until: Some(time), ..self }
+    }
+
+    /// Returns the fingerprint of a value.
+    ///
+    /// # Errors
+    /// [`Problem`] if the column has no blind index.
+    pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, Problem> {
+        let normalize = self.normalize.as_ref().ok_or_else(|| self.table.no_index())?;
+        let state = self.table.opened()?;
+        self.table.fingerprint(&state, &normalize(value)).map(Fingerprint::from_bytes)
+    }
+
+    /// Decrypts the value of a row, unless the row has it in plaintext.
+    pub fn decrypt_or_plaintext<'c>(
+        &'c self,
+        id: T::Internal,
+        encrypted: Option<&'c Encrypted<T, V>>,
+        plaintext: Option<V>,
+    ) -> PackCall<'c, Option<V>>
+    where
+        V: Send + 'c,
+    {
+        let accepts = self.accepts_plaintext_until.is_some_and(|until| SystemTime::now() < until);
+        let id_of = order::number(*id.as_repr());
+        self.call(move |session| async move {
+            match (plaintext, encrypted) {
+                (Some(_), _) if !accepts => {
+                    let location = self.table.location(Kind::Value, id_of);
+                    Err(Problem::Plaintext { location })
+                }
+                // A writer that knows of no encryption has written it later.
+                (Some(plaintext), _) => Ok(Some(plaintext)),
+                (None, Some(encrypted)) => {
+                    self.decrypt_in(session, id_of, encrypted.as_bytes()).await.map(Some)
+                }
+                (None, None) => Ok(None),
+            }
+        })
+    }
+
+    /// Converts the values of the column.
+    ///
+    /// # Errors
+    /// [`Problem`] if only one of the column's name and its type has a blind index.
+    pub fn convert<'c>(
+        &'c self,
+        column: &ColumnName,
+        to: Conversion,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> Result<PackCall<'c, Converted>, Problem> {
+        Ok(self.calls.convert(column, to, self.reader(column)?, progress))
+    }
+
+    /// Reads all values of the column, and checks its plaintext and its blind index.
+    ///
+    /// # Errors
+    /// [`Problem`] as for [`convert`](Self::convert).
+    pub fn verify<'c>(
+        &'c self,
+        column: &ColumnName,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> Result<PackCall<'c, Verified>, Problem> {
+        let read = Some(self.reader(column)?);
+        Ok(self.calls.verify(Some(column), read, progress))
+    }
+
+    fn reader(&self, column: &ColumnName) -> Result<Reader<'_>, Problem> {
+        if column.has_index() != self.normalize.is_some() {
+            return Err(self.table.no_index());
+        }
+        Ok(Box::new(|bytes| {
+            let value = E::decode(bytes)?;
+            let group = self.group(&value).map_err(|problem| problem.to_string())?;
+            let text = self.normalize.as_ref().map(|normalize| normalize(&value));
+            Ok((Value::new(bytes.to_vec(), group), text))
+        }))
     }
 
     /// Returns the statements that create the tables.
@@ -115,27 +213,29 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         encrypted: &'c Encrypted<T, V>,
     ) -> PackCall<'c, V> {
         let (id, body) = (order::number(*id.as_repr()), encrypted.as_bytes());
-        self.call(move |session| async move {
-            let state = self.table.opened()?;
-            let dictionary = PackCipher::dictionary_id(body);
-            let is_known = dictionary.is_ok_and(|dictionary| state.has_dictionary(dictionary));
-            let group = self.table.group_of_value(id, body);
-            let mut keys = GroupKeys::default();
-            match group.map(|group| (group, self.table.known_key(group))) {
-                None if is_known => {}
-                Some((group, Some(key))) => keys.insert(group, key),
-                _ => {
-                    let mut session = session.connect().await;
-                    if !is_known {
-                        session.learn().await?;
-                    }
-                    let group = self.table.group_of_value(id, body);
-                    session.read_keys(group.into_iter().collect()).await?;
-                    keys = session.groups().clone();
+        self.call(move |session| self.decrypt_in(session, id, body))
+    }
+
+    async fn decrypt_in(&self, session: Disconnected, id: u128, body: &[u8]) -> Result<V, Problem> {
+        let state = self.table.opened()?;
+        let dictionary = PackCipher::dictionary_id(body);
+        let is_known = dictionary.is_ok_and(|dictionary| state.has_dictionary(dictionary));
+        let group = self.table.group_of_value(id, body);
+        let mut keys = GroupKeys::default();
+        match group.map(|group| (group, self.table.known_key(group))) {
+            None if is_known => {}
+            Some((group, Some(key))) => keys.insert(group, key),
+            _ => {
+                let mut session = session.connect().await;
+                if !is_known {
+                    session.learn().await?;
                 }
+                let group = self.table.group_of_value(id, body);
+                session.read_keys(group.into_iter().collect()).await?;
+                keys = session.groups().clone();
             }
-            self.decrypt_with(id, body, &keys)
-        })
+        }
+        self.decrypt_with(id, body, &keys)
     }
 
     /// Encrypts a value without a group for a row.
@@ -205,7 +305,12 @@ impl<T, V, E> Deref for Values<T, V, E> {
 
 impl<T, V, E> Clone for Values<T, V, E> {
     fn clone(&self) -> Self {
-        Self { calls: self.calls.clone(), types: PhantomData }
+        Self {
+            calls: self.calls.clone(),
+            normalize: self.normalize.clone(),
+            accepts_plaintext_until: self.accepts_plaintext_until,
+            types: PhantomData,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use opaque_id_diesel::{IdNewtype, Internal, OpaqueId};
-use opaque_id_packs::Encrypted;
+use opaque_id_packs::{Encrypted, Fingerprint};
 use opaque_id_tests::conformance::{columns, shop};
 
 #[derive(
@@ -43,18 +43,22 @@ pub struct Profile {
     pub id: Internal<User>,
     pub notes: Encrypted<User, String>,
     pub address: Option<Encrypted<User, String>>,
+    pub address_index: Option<Fingerprint<User>>,
 }
 
-impl From<&columns::Profile<Internal<User>, Encrypted<User, String>>> for Profile {
-    fn from(profile: &columns::Profile<Internal<User>, Encrypted<User, String>>) -> Self {
-        let columns::Profile { id, notes, address } = profile.clone();
-        Self { id, notes, address }
+type ProfileOf = columns::Profile<Internal<User>, Encrypted<User, String>, Fingerprint<User>>;
+
+impl From<&ProfileOf> for Profile {
+    fn from(profile: &ProfileOf) -> Self {
+        let columns::Profile { id, notes, address, index: address_index } = profile.clone();
+        Self { id, notes, address, address_index }
     }
 }
 
-impl From<Profile> for columns::Profile<Internal<User>, Encrypted<User, String>> {
+impl From<Profile> for ProfileOf {
     fn from(profile: Profile) -> Self {
-        Self { id: profile.id, notes: profile.notes, address: profile.address }
+        let Profile { id, notes, address, address_index: index } = profile;
+        Self { id, notes, address, index }
     }
 }
 
@@ -145,6 +149,7 @@ diesel::table! {
         id -> Id<User>,
         notes -> Binary,
         address -> Nullable<Binary>,
+        address_index -> Nullable<Binary>,
     }
 }
 

@@ -2,28 +2,35 @@
 
 use std::convert::identity;
 
-use opaque_id_packs::Encrypted;
 use opaque_id_packs::seaorm::EncryptedColumn;
+use opaque_id_packs::{Encrypted, Fingerprint};
 use opaque_id_seaorm::Internal;
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::{Result, column_calls};
-use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, QueryOrder};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+};
 
 use crate::entity::{profile, user};
 use crate::shop::{SeaOrmShop, create_table};
 
 impl From<profile::Model>
-    for columns::Profile<Internal<user::Model>, Encrypted<user::Model, String>>
+    for columns::Profile<
+        Internal<user::Model>,
+        Encrypted<user::Model, String>,
+        Fingerprint<user::Model>,
+    >
 {
     fn from(profile: profile::Model) -> Self {
-        Self { id: profile.id, notes: profile.notes, address: profile.address }
+        let profile::Model { id, notes, address, address_index: index } = profile;
+        Self { id, notes, address, index }
     }
 }
 
 fn active(profile: &ProfileOf<SeaOrmShop>) -> profile::ActiveModel {
-    let columns::Profile { id, notes, address } = profile.clone();
-    profile::Model { id, notes, address }.into_active_model()
+    let columns::Profile { id, notes, address, index: address_index } = profile.clone();
+    profile::Model { id, notes, address, address_index }.into_active_model()
 }
 
 impl ColumnShop for SeaOrmShop {
@@ -43,6 +50,15 @@ impl ColumnShop for SeaOrmShop {
     async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>> {
         let select = profile::Entity::find().order_by_asc(profile::Column::Id);
         Ok(select.all(&self.connection).await?.into_iter().map(Into::into).collect())
+    }
+
+    async fn profiles_at(
+        &self,
+        address: &Fingerprint<user::Model>,
+    ) -> Result<Vec<ProfileOf<Self>>> {
+        let index = profile::Column::AddressIndex.eq(address.clone());
+        let found = profile::Entity::find().filter(index).all(&self.connection).await?;
+        Ok(found.into_iter().map(Into::into).collect())
     }
 
     async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result {

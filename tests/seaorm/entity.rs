@@ -122,7 +122,7 @@ pub(crate) mod legacy {
 }
 
 pub(crate) mod profile {
-    use opaque_id_packs::Encrypted;
+    use opaque_id_packs::{Encrypted, Fingerprint};
     use opaque_id_seaorm::Internal;
     use sea_orm::entity::prelude::*;
 
@@ -135,6 +135,8 @@ pub(crate) mod profile {
         pub id: Internal<user::Model>,
         pub notes: Encrypted<user::Model, String>,
         pub address: Option<Encrypted<user::Model, String>>,
+        #[sea_orm(column_type = "Binary(16)", nullable)]
+        pub address_index: Option<Fingerprint<user::Model>>,
     }
 
     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]

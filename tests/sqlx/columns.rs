@@ -4,7 +4,7 @@ use std::convert::identity;
 
 use opaque_id_packs::format::Padding;
 use opaque_id_packs::sqlx::EncryptedColumn;
-use opaque_id_packs::{ColumnName, Encrypted, Settings};
+use opaque_id_packs::{ColumnName, Encrypted, Fingerprint, Settings};
 use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
 use opaque_id_tests::conformance::packs::secrets;
@@ -24,11 +24,15 @@ struct Profile {
     id: Internal<User>,
     notes: Encrypted<User, String>,
     address: Option<Encrypted<User, String>>,
+    address_index: Option<Fingerprint<User>>,
 }
 
-impl From<Profile> for columns::Profile<Internal<User>, Encrypted<User, String>> {
+impl From<Profile>
+    for columns::Profile<Internal<User>, Encrypted<User, String>, Fingerprint<User>>
+{
     fn from(profile: Profile) -> Self {
-        Self { id: profile.id, notes: profile.notes, address: profile.address }
+        let Profile { id, notes, address, address_index: index } = profile;
+        Self { id, notes, address, index }
     }
 }
 
@@ -38,22 +42,32 @@ macro_rules! column_shop {
             column_calls!(EncryptedColumn, self, &self.pool, identity);
 
             async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {
-                let mut insert = QueryBuilder::new("INSERT INTO profiles ");
+                let mut insert = QueryBuilder::new("INSERT INTO profiles (id, notes, address, address_index) ");
                 self.execute(insert.push_values([profile], |mut row, profile| {
                     row.push_bind(profile.id).push_bind(&profile.notes).push_bind(&profile.address);
+                    row.push_bind(&profile.index);
                 }))
                 .await
             }
 
             async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>> {
-                let select = "SELECT id, notes, address FROM profiles ORDER BY id";
+                let select = "SELECT id, notes, address, address_index FROM profiles ORDER BY id";
                 let profiles: Vec<Profile> = sqlx::query_as(select).fetch_all(&self.pool).await?;
                 Ok(profiles.into_iter().map(Into::into).collect())
+            }
+
+            async fn profiles_at(&self, address: &Fingerprint<User>) -> Result<Vec<ProfileOf<Self>>> {
+                let mut select = QueryBuilder::new(
+                    "SELECT id, notes, address, address_index FROM profiles WHERE address_index = ",
+                );
+                let select = select.push_bind(address).build_query_as::<Profile>();
+                Ok(select.fetch_all(&self.pool).await?.into_iter().map(Into::into).collect())
             }
 
             async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result {
                 let mut update = QueryBuilder::new("UPDATE profiles SET notes = ");
                 update.push_bind(&profile.notes).push(", address = ").push_bind(&profile.address);
+                update.push(", address_index = ").push_bind(&profile.index);
                 self.execute(update.push(" WHERE id = ").push_bind(profile.id)).await
             }
         }

@@ -6,6 +6,7 @@
 //! steps, and its readers must understand the state between them.
 
 mod change;
+mod convert;
 mod erase;
 mod get;
 mod merge;
@@ -22,6 +23,8 @@ mod walk;
 use opaque_id_sql::call::Call;
 
 pub(crate) use self::change::change;
+pub(crate) use self::convert::convert;
+pub use self::convert::{Conversion, Converted, Reader};
 pub(crate) use self::erase::erase;
 pub(crate) use self::get::get;
 pub(crate) use self::merge::merge;
@@ -33,7 +36,7 @@ pub use self::rekey::Rekeyed;
 pub(crate) use self::rekey::{Rekey, rekey};
 pub(crate) use self::restore::restore;
 pub(crate) use self::session::{Disconnected, Session};
-pub(crate) use self::train::{configure, train};
+pub(crate) use self::train::{configure, make_index, train};
 pub(crate) use self::verify::verify;
 pub use self::verify::{Damage, Verified};
 use crate::error::Problem;

@@ -165,8 +165,10 @@ impl Run {
                     Ok(_) | Err(Problem::Erased { .. }) => return Ok(None),
                     Err(problem) => return Err(problem),
                 };
+                let is_mark = value.is_none();
                 let new = table.encrypt_value(&state, stored.id, value, groups)?;
-                return Ok(Some(sql.replace_value(column, stored.id, &stored.body, &new)));
+                let write = sql.replace_value(column, stored.id, &stored.body, &new, is_mark);
+                return Ok(Some(write));
             }
             Source::Tier(tier) => tier,
         };

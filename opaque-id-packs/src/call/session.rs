@@ -199,10 +199,13 @@ impl Session {
         &mut self,
         statement: Statement,
     ) -> Result<u64, Problem> {
-        match self.session.try_run(statement).await {
-            Some(answer) => self.read_changed(answer),
-            None => Ok(0),
-        }
+        Ok(self.try_write(statement).await?.unwrap_or(0))
+    }
+
+    /// Runs a statement, and returns how many rows it has changed, or `None` if it violates a unique index.
+    pub(super) async fn try_write(&mut self, statement: Statement) -> Result<Option<u64>, Problem> {
+        let answer = self.session.try_run(statement).await;
+        answer.map(|answer| self.read_changed(answer)).transpose()
     }
 
     fn read_changed(&mut self, answer: Answer) -> Result<u64, Problem> {

@@ -4,7 +4,7 @@ use super::session::Attempts;
 use super::{Disconnected, Page, Rest, Session};
 use crate::dictionary::trained;
 use crate::error::Problem;
-use crate::settings::{Settings, unix_seconds};
+use crate::settings::{Contents, Settings, unix_seconds};
 use crate::table::next_version;
 
 /// How many bytes of rows a dictionary is trained from, as a multiple of its size.
@@ -20,7 +20,24 @@ pub(crate) async fn configure(
     dictionary: Option<Vec<u8>>,
 ) -> Result<(), Problem> {
     let mut session = session.connect().await;
-    write(&mut session, settings, dictionary).await?;
+    if let Some(settings) = settings {
+        write(&mut session, |contents| contents.settings = settings.clone()).await?;
+    }
+    if let Some(dictionary) = dictionary {
+        add(&mut session, &dictionary).await?;
+    }
+    session.end(()).await
+}
+
+/// Makes the key of the column's blind index, unless there is one. Two clients make the same key if they have the same sealing secret, and
+/// otherwise the first one to write it wins.
+pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
+    let mut session = session.connect().await;
+    session.refresh().await?;
+    if session.state()?.index.is_none() {
+        let key = session.table.derive_index()?;
+        write(&mut session, |contents| contents.keep_index(&key)).await?;
+    }
     session.end(()).await
 }
 
@@ -41,32 +58,18 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
         samples.extend(rows.inspect(|row| sampled += row.len()));
     }
     let dictionary = trained(session.table.name(), &samples, bytes)?;
-    write(&mut session, None, Some(dictionary)).await?;
+    add(&mut session, &dictionary).await?;
     session.end(()).await
 }
 
-async fn write(
-    session: &mut Session,
-    settings: Option<Settings>,
-    dictionary: Option<Vec<u8>>,
-) -> Result<(), Problem> {
+/// Changes the content of the settings.
+async fn write(session: &mut Session, change: impl Fn(&mut Contents)) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
-    let added = match dictionary {
-        Some(dictionary) => Some(add(session, &dictionary, &mut attempts).await?),
-        None => None,
-    };
     loop {
         session.learn().await?;
         let state = session.state()?;
         let mut contents = state.contents.clone();
-        if let Some(settings) = &settings {
-            contents.settings = settings.clone();
-        }
-        // Another client may have added a later one meanwhile, and rows may have that already.
-        if let Some(added) = added.filter(|added| *added > contents.dictionary) {
-            contents.dictionary = added;
-            contents.dictionary_since = unix_seconds();
-        }
+        change(&mut contents);
         session.table.check_settings(&contents)?;
         session.table.check_change(&state.contents, &contents)?;
         let new = session.table.encrypt_settings(state.version + 1, &contents)?;
@@ -77,13 +80,10 @@ async fn write(
     }
 }
 
-/// Adds a dictionary, and returns its number.
-async fn add(
-    session: &mut Session,
-    dictionary: &[u8],
-    attempts: &mut Attempts,
-) -> Result<u16, Problem> {
-    loop {
+/// Adds a dictionary, and makes it the current one.
+async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), Problem> {
+    let mut attempts = Attempts::default();
+    let added = loop {
         session.learn().await?;
         let id = session.state()?.last_dictionary.checked_add(1);
         let id = id.ok_or_else(|| Problem::Settings {
@@ -93,8 +93,16 @@ async fn add(
         let stored = session.table.encrypt_meta(id, next_version(0), dictionary)?;
         // Another client may have added one with the same number.
         if session.write_unless_duplicate(session.sql().insert_meta(&stored)).await? > 0 {
-            return Ok(id);
+            break id;
         }
         attempts.wait_after_loss(session).await?;
-    }
+    };
+    write(session, |contents| {
+        // Another client may have added a later one meanwhile, and rows may have that already.
+        if added > contents.dictionary {
+            contents.dictionary = added;
+            contents.dictionary_since = unix_seconds();
+        }
+    })
+    .await
 }

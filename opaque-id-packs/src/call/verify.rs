@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::convert::{Reader, check};
 use super::walk::{EVERY_BODY, Progress, Source, Walk};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
@@ -57,6 +58,7 @@ impl fmt::Debug for Damage {
 pub(crate) async fn verify(
     session: Disconnected,
     column: Option<ColumnName>,
+    read: Option<Reader<'_>>,
     mut progress: Progress,
 ) -> Result<Verified, Problem> {
     let mut session = session.connect().await;
@@ -81,6 +83,9 @@ pub(crate) async fn verify(
             is_first = false;
             progress(run.verified.packs + run.verified.recent_rows + run.verified.values);
         }
+    }
+    if let (Some(column), Some(read)) = (&column, &read) {
+        check(&mut session, column, read, &mut run.verified.problems).await?;
     }
     run.settings(&mut session).await?;
     for (place, key_id) in run.in_doubt {

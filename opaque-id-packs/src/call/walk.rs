@@ -8,7 +8,7 @@ use crate::format::Kind;
 use crate::stored::{Stored, Tier};
 
 /// How many bodies a statement reads.
-const BODIES: i64 = 64;
+pub(super) const BODIES: i64 = 64;
 
 /// A header that no body has, because it is too long. With it, a walk reads every body.
 pub(super) const EVERY_BODY: [u8; 4] = [0; 4];
@@ -52,7 +52,6 @@ impl<'c> Walk<'c> {
         header: &[u8],
     ) -> Result<Option<Vec<Stored>>, Problem> {
         let Some(from) = self.from.take() else { return Ok(None) };
-        let is_full = |len: usize| i64::try_from(len).is_ok_and(|len| len >= BODIES);
         let (bodies, is_full) = match self.source {
             Source::Tier(tier) => {
                 let rows = session.query(session.sql().stale(tier, from, header, BODIES)).await?;
@@ -69,7 +68,7 @@ impl<'c> Walk<'c> {
                 let value = |(id, body)| Stored::new(id, 0, body);
                 let mut values: Vec<_> = values.into_iter().map(value).collect();
                 if is_full {
-                    leave_last_id(session, &mut values)?;
+                    leave_last_id(session, &mut values, |value| value.id)?;
                 }
                 (values, is_full)
             }
@@ -83,18 +82,27 @@ impl<'c> Walk<'c> {
     }
 }
 
+/// Returns whether a page has all values that its statement may read, so that there may be others after it.
+pub(super) fn is_full(len: usize) -> bool {
+    i64::try_from(len).is_ok_and(|len| len >= BODIES)
+}
+
 /// Drops the values of the last id of a page, so that the next page reads all values of that id. Several values may have the same id if the
 /// key has several columns.
-fn leave_last_id(session: &Session, values: &mut Vec<Stored>) -> Result<(), Problem> {
+pub(super) fn leave_last_id<V>(
+    session: &Session,
+    values: &mut Vec<V>,
+    id: impl Fn(&V) -> u128,
+) -> Result<(), Problem> {
     if let (Some(first), Some(last)) = (values.first(), values.last()) {
-        let (first, last) = (first.id, last.id);
+        let (first, last) = (id(first), id(last));
         if first == last {
             return Err(Problem::Value {
                 location: session.table.location(Kind::Value, last),
                 reason: format!("expected an id of its own, found {BODIES} values or more with it"),
             });
         }
-        values.retain(|value| value.id < last);
+        values.retain(|value| id(value) < last);
     }
     Ok(())
 }

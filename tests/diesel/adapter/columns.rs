@@ -1,5 +1,6 @@
 //! Encrypted columns.
 
+use opaque_id_packs::Fingerprint;
 use opaque_id_tests::conformance::columns::{ColumnShop, ProfileOf};
 use opaque_id_tests::{Result, column_calls};
 
@@ -17,6 +18,11 @@ impl ColumnShop for DieselShop {
     async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>> {
         let profiles = profiles::table.order(profiles::id).select(Profile::as_select());
         Ok(all(run!(self.load(profiles))?))
+    }
+
+    async fn profiles_at(&self, address: &Fingerprint<User>) -> Result<Vec<ProfileOf<Self>>> {
+        let profiles = profiles::table.filter(profiles::address_index.eq(address));
+        Ok(all(run!(self.load(profiles.select(Profile::as_select())))?))
     }
 
     async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result {

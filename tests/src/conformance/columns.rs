@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ColumnName, Encoding, Encrypted, Json, Location, Problem, Settings, TableName,
+    ColumnName, Conversion, Encoding, Encrypted, Fingerprint, Json, Location, Normalizer, Problem,
+    Settings, TableName, Text,
 };
 use opaque_id_sql::Dialect;
 
 use crate::conformance::cases::{error, message, rotate_while_clients_write};
+use crate::conformance::dropped::Moment;
 use crate::conformance::integers::IntegerShop;
 use crate::conformance::mapping::{count, dialect};
 use crate::conformance::packs::{Initials, incompressible, initial, keyring, panics, secrets};
@@ -28,13 +30,18 @@ use crate::{Result, cases, sql};
 
 /// A row of a user's profile in an ORM.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Profile<I, E> {
+pub struct Profile<I, E, F> {
     pub id: I,
     pub notes: E,
     pub address: Option<E>,
+    pub index: Option<F>,
 }
 
-pub type ProfileOf<S> = Profile<IdOf<<S as Shop>::User>, Encrypted<<S as Shop>::User, String>>;
+pub type ProfileOf<S> = Profile<
+    IdOf<<S as Shop>::User>,
+    Encrypted<<S as Shop>::User, String>,
+    Fingerprint<<S as Shop>::User>,
+>;
 
 /// The calls on a column of a connection as calls of a macro: their arguments and their results.
 #[macro_export]
@@ -68,6 +75,16 @@ macro_rules! column_methods {
                 column: &::opaque_id_packs::ColumnName,
                 progress: impl FnMut(u64) + Send + 'static
             ) -> ::opaque_id_packs::Verified;
+            convert(
+                column: &::opaque_id_packs::ColumnName,
+                to: ::opaque_id_packs::Conversion,
+                progress: impl FnMut(u64) + Send + 'static
+            ) -> ::opaque_id_packs::Converted;
+            decrypt_or_plaintext(
+                id: $crate::conformance::shop::IdOf<T>,
+                encrypted: Option<&::opaque_id_packs::Encrypted<T, String>>,
+                plaintext: Option<String>
+            ) -> Option<String>;
         }
     };
 }
@@ -101,19 +118,32 @@ pub trait ColumnShop: IntegerShop {
         column: &Self::Column<T, E>,
         encrypted: &Encrypted<T, String>,
     ) -> bool;
+    async fn with_index<T: OpaqueId, E: Encoding<String>>(
+        &self,
+        column: Self::Column<T, E>,
+        normalizer: Normalizer,
+    ) -> Result<Self::Column<T, E>>;
+    fn fingerprint<T: OpaqueId, E: Encoding<String>>(
+        column: &Self::Column<T, E>,
+        value: &str,
+    ) -> Result<Fingerprint<T>>;
+    fn accept_plaintext<T: OpaqueId, E: Encoding<String>>(
+        column: Self::Column<T, E>,
+        until: SystemTime,
+    ) -> Self::Column<T, E>;
 
     column_methods!(declare_calls);
 
     async fn create_profiles(&self, database: &Database) -> Result {
         database.execute(match database.kind {
             Kind::Postgres => {
-                "CREATE TABLE profiles (id UUID PRIMARY KEY, notes BYTEA NOT NULL, address BYTEA)"
+                "CREATE TABLE profiles (id UUID PRIMARY KEY, notes BYTEA NOT NULL, address BYTEA, address_index BYTEA)"
             }
             Kind::Sqlite => {
-                "CREATE TABLE profiles (id BLOB PRIMARY KEY, notes BLOB NOT NULL, address BLOB)"
+                "CREATE TABLE profiles (id BLOB PRIMARY KEY, notes BLOB NOT NULL, address BLOB, address_index BLOB)"
             }
             Kind::Mysql | Kind::Mariadb => {
-                "CREATE TABLE profiles (id BINARY(16) PRIMARY KEY, notes LONGBLOB NOT NULL, address VARBINARY(900))"
+                "CREATE TABLE profiles (id BINARY(16) PRIMARY KEY, notes LONGBLOB NOT NULL, address VARBINARY(900), address_index BINARY(16))"
             }
         })
     }
@@ -121,6 +151,8 @@ pub trait ColumnShop: IntegerShop {
     /// Returns the profiles in the order of ids.
     async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>>;
     async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result;
+    /// Returns the profiles whose blind index has this fingerprint.
+    async fn profiles_at(&self, address: &Fingerprint<Self::User>) -> Result<Vec<ProfileOf<Self>>>;
 }
 
 /// Writes the methods that are the same in every adapter. The expression is the calls' argument, and the path
@@ -162,7 +194,10 @@ macro_rules! column_calls {
             id: $crate::conformance::shop::IdOf<T>,
             encrypted: &::opaque_id_packs::Encrypted<T, String>,
         ) -> ::std::result::Result<String, ::opaque_id_packs::Problem> {
-            column.decrypt(id, encrypted)
+            column.decrypt(id, encrypted).map_err(|error| match error {
+                ::opaque_id_packs::PackError::Problem(problem) => problem,
+                error => panic!("a call without a statement: {error}"),
+            })
         }
 
         fn is_current<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
@@ -170,6 +205,29 @@ macro_rules! column_calls {
             encrypted: &::opaque_id_packs::Encrypted<T, String>,
         ) -> bool {
             column.is_current(encrypted)
+        }
+
+        async fn with_index<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            &$self,
+            column: Self::Column<T, E>,
+            normalizer: ::opaque_id_packs::Normalizer,
+        ) -> Result<Self::Column<T, E>> {
+            let normalize = move |text: &String| normalizer.apply(text);
+            Ok($done(column.with_index($on, normalize)).await?)
+        }
+
+        fn fingerprint<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            column: &Self::Column<T, E>,
+            value: &str,
+        ) -> Result<::opaque_id_packs::Fingerprint<T>> {
+            Ok(column.fingerprint(&value.to_owned())?)
+        }
+
+        fn accept_plaintext<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            column: Self::Column<T, E>,
+            until: ::std::time::SystemTime,
+        ) -> Self::Column<T, E> {
+            column.accept_plaintext_until(until)
         }
 
         $crate::column_methods!(delegate_calls [$self, $on, $done];);
@@ -186,6 +244,9 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_follow_a_rotation
         columns_of_rows_by_integers
         columns_in_groups
+        columns_are_found_by_value
+        columns_are_encrypted_while_clients_write
+        columns_that_cannot_be_converted
     }
 }
 
@@ -222,7 +283,7 @@ async fn add<S: ColumnShop>(
     for text in texts {
         let id = generate();
         let notes = S::encrypt(column, id, &text)?;
-        shop.add_profile(&Profile { id, notes, address: None }).await?;
+        shop.add_profile(&Profile { id, notes, address: None, index: None }).await?;
         rows.push((id, text));
     }
     rows.sort();
@@ -256,6 +317,7 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Verd
             id,
             notes: S::encrypt(&notes, id, text)?,
             address: address.map(encrypted).transpose()?,
+            index: None,
         };
         shop.add_profile(&profile).await?;
         expected.insert(id, (text.to_owned(), address.map(str::to_owned), profile));
@@ -305,7 +367,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
     for i in 0..30 {
         let (id, text) = (generate(), format!("{}{i}", ["a", "b", "c"][i % 3]));
         let notes = shop.encrypt_on(&column, id, &text).await?;
-        shop.add_profile(&Profile { id, notes, address: None }).await?;
+        shop.add_profile(&Profile { id, notes, address: None, index: None }).await?;
         texts.insert(id, text);
     }
     let open = async |keyring: SharedKeyring| {
@@ -597,7 +659,8 @@ async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database)
         for round in rounds {
             for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
                 let notes = S::encrypt(&notes, *id, &(round + 1).to_string())?;
-                shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
+                shop.update_profile(&Profile { id: *id, notes, address: None, index: None })
+                    .await?;
             }
         }
         Ok(())
@@ -689,4 +752,301 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
     assert_eq!((verified.values, shown), (3, vec![Some(first.to_string())]));
     database.execute(&format!("DROP TABLE {table}; DROP TABLE order_group_meta"))?;
     Ok(())
+}
+
+const ADDRESS: &str = "profiles_address";
+
+/// The column of addresses with its index and its plaintext.
+fn address() -> ColumnName {
+    ColumnName::new("profiles", "address").index("address_index").plaintext("address_text")
+}
+
+/// Opens the column of addresses by these secrets, with an index that ignores case.
+async fn addresses<S: ColumnShop>(
+    shop: &S,
+    keyring: impl Into<SharedKeyring>,
+) -> Result<S::Column<S::User, Text>> {
+    let column =
+        shop.open_column(&keyring.into(), ADDRESS.into(), Some(Settings::default())).await?;
+    shop.with_index(column, Normalizer::Caseless).await
+}
+
+async fn columns_are_found_by_value<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
+    shop.create_profiles(database).await?;
+    for name in [NAME, ADDRESS, "profiles_other"] {
+        database.execute(&S::create_column::<S::User, Text>(dialect(database.kind), name))?;
+    }
+    database.execute("CREATE UNIQUE INDEX addresses ON profiles (address_index)")?;
+    let settings = Some(Settings::default());
+    let notes =
+        shop.open_column::<S::User, Text>(&keyring(0)?, NAME.into(), settings.clone()).await?;
+    // Two processes have different secrets for new values, and open the column at the same time.
+    let (old, new) = (
+        addresses(shop, secrets(0, Some(1))?).await?,
+        addresses(shop, secrets(1, Some(0))?).await?,
+    );
+    let of = |column: &_, text: &str| -> Result<ProfileOf<S>> {
+        let id = generate();
+        let notes = S::encrypt(&notes, id, "")?;
+        let address = Some(S::encrypt(column, id, text)?);
+        Ok(Profile { id, notes, address, index: Some(S::fingerprint(column, text)?) })
+    };
+    let (ada, grace) = (of(&old, "Ada@Example.org")?, of(&new, "grace@example.org")?);
+    shop.add_profile(&ada).await?;
+    shop.add_profile(&grace).await?;
+    for column in [&old, &new] {
+        for (text, expected) in
+            [("ADA@example.ORG", Some(&ada)), ("grace@example.org", Some(&grace)), ("ada", None)]
+        {
+            let found = shop.profiles_at(&S::fingerprint(column, text)?).await?;
+            assert_eq!(found.first(), expected, "{text}");
+        }
+        // A unique index refuses the value, whichever secret encrypts it.
+        assert!(shop.add_profile(&of(column, "ADA@EXAMPLE.ORG")?).await.is_err());
+    }
+    assert_eq!(S::fingerprint(&old, "a")?.as_bytes().len(), 16);
+    // The address of another person under another column or context has another fingerprint.
+    let other = TableName::new("profiles_other").context("tenant 42");
+    let other = shop.open_column::<S::User, Text>(&keyring(0)?, other, settings).await?;
+    let shown = error(S::fingerprint(&other, "a"));
+    assert!(shown.contains("expected a blind index"), "{shown}");
+    let other = shop.with_index(other, Normalizer::Caseless).await?;
+    assert_ne!(S::fingerprint(&other, "a")?, S::fingerprint(&old, "a")?);
+
+    // Without the old secret, all is found, and an update of another field keeps the bytes of the value.
+    shop.rekey(&new, &address(), |_| {}).await?;
+    let alone = addresses(shop, secrets(1, None)?).await?;
+    let mut found =
+        shop.profiles_at(&S::fingerprint(&alone, "ada@example.org")?).await?.swap_remove(0);
+    assert_eq!(
+        shop.decrypt_on(&alone, ada.id, found.address.as_ref().ok_or("no address")?).await?,
+        "Ada@Example.org"
+    );
+    let retired = addresses(shop, secrets(0, None)?).await;
+    assert!(error(retired).contains("no secret with key id 1"));
+    found.notes = S::encrypt(&notes, ada.id, "changed")?;
+    shop.update_profile(&found).await?;
+    assert_eq!(
+        shop.profiles_at(&S::fingerprint(&alone, "ada@example.org")?).await?,
+        [found.clone()]
+    );
+
+    // A server that swaps fingerprints, removes one, or cuts one off is found.
+    let indexed = ColumnName::new("profiles", "address").index("address_index");
+    let verify = async || {
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(
+            shop.verify(&alone, &indexed, |_| {}).await?,
+        )
+    };
+    assert_eq!(verify().await?.problems, []);
+    let row = database.kind.uuid(*ada.id.as_repr());
+    let right = found.index.as_ref().ok_or("no fingerprint")?.as_bytes();
+    for wrong in
+        [database.kind.bytes(&[7; 16]), "NULL".to_owned(), database.kind.bytes(&right[..15])]
+    {
+        database
+            .execute(&format!("UPDATE profiles SET address_index = {wrong} WHERE id = {row}"))?;
+        let problems = verify().await?.problems;
+        let [Problem::Fingerprint { location, .. }] = &problems[..] else {
+            return Err(format!("{wrong}: {problems:?}").into());
+        };
+        assert_eq!(location.expose_id(), Some(&*ada.id.as_repr().to_string()));
+        let converted = shop.convert(&alone, &indexed, Conversion::Index, |_| {}).await?;
+        assert_eq!((converted.rows, converted.unindexed), (1, 0));
+        assert_eq!(verify().await?.problems, []);
+    }
+    let shown = error(
+        shop.convert(&other, &ColumnName::new("profiles", "address"), Conversion::Index, |_| {})
+            .await,
+    );
+    assert!(shown.contains("found only one of them"), "{shown}");
+    Ok(Passed)
+}
+
+/// Creates a table with `rows` addresses in plaintext, and returns their ids.
+async fn plaintext<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+    rows: usize,
+) -> Result<Vec<IdOf<S::User>>> {
+    shop.create_profiles(database).await?;
+    database.execute(&S::create_column::<S::User, Text>(dialect(database.kind), ADDRESS))?;
+    database.execute("ALTER TABLE profiles ADD COLUMN address_text VARCHAR(200)")?;
+    let mut ids: Vec<IdOf<S::User>> = (0..rows).map(|_| generate()).collect();
+    ids.sort();
+    let values = ids.iter().enumerate().map(|(i, id)| {
+        let (id, empty) = (database.kind.uuid(*id.as_repr()), database.kind.bytes(b"n"));
+        format!("({id}, {empty}, {})", text(&format!("Zürich {i}")))
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    database.execute(&format!("INSERT INTO profiles (id, notes, address_text) VALUES {values}"))?;
+    Ok(ids)
+}
+
+fn text(text: &str) -> String {
+    format!("'{text}'")
+}
+
+/// Reads all addresses as an application does in the period in which both forms are accepted.
+async fn read_addresses<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+    column: &S::Column<S::User, Text>,
+) -> Result<Vec<Option<String>>> {
+    let mut read = Vec::new();
+    for profile in shop.profiles().await? {
+        let row = database.kind.uuid(*profile.id.as_repr());
+        let plain = database
+            .text(&format!("SELECT COALESCE(address_text, '-') FROM profiles WHERE id = {row}"))?;
+        let plain = Some(plain).filter(|plain| plain != "-");
+        read.push(
+            shop.decrypt_or_plaintext(column, profile.id, profile.address.as_ref(), plain).await?,
+        );
+    }
+    Ok(read)
+}
+
+/// A column is encrypted while one client writes plaintext and another one encrypts, and while the conversion is dropped at every await.
+async fn columns_are_encrypted_while_clients_write<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Verdict {
+    const ROWS: usize = 150;
+    let ids = plaintext(shop, database, ROWS).await?;
+    let (column, kind) = (addresses(shop, keyring(0)?).await?, database.kind);
+    let indexed = shop.convert(&column, &address(), Conversion::Index, |_| {}).await?;
+    assert_eq!((indexed.rows, indexed.plaintext, indexed.unindexed), (ROWS as u64, ROWS as u64, 0));
+    assert_eq!(shop.profiles_at(&S::fingerprint(&column, "ZÜRICH 7")?).await?[0].id, ids[7]);
+    database.execute("CREATE UNIQUE INDEX addresses ON profiles (address_index)")?;
+
+    // The first client has the rows of even numbers, and the second one those of odd numbers.
+    let write = async |_: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
+        for round in rounds {
+            for (place, id) in ids.iter().enumerate().skip(number).step_by(2 * 5) {
+                let new = format!("Round {} of {place}", round + 1);
+                let index = kind.bytes(S::fingerprint(&column, &new)?.as_bytes());
+                let set = match number {
+                    0 => format!("address_text = {}", text(&new)),
+                    _ => format!(
+                        "address = {}, address_text = NULL",
+                        kind.bytes(S::encrypt(&column, *id, &new)?.as_bytes())
+                    ),
+                };
+                let row = kind.uuid(*id.as_repr());
+                database.execute(&format!(
+                    "UPDATE profiles SET {set}, address_index = {index} WHERE id = {row}"
+                ))?;
+            }
+        }
+        Ok(())
+    };
+    let convert = async |shop: S, wait: &dyn Fn()| {
+        wait();
+        let name = address();
+        for polls in 1.. {
+            let call = shop.convert(&column, &name, Conversion::Encrypted, |_| {});
+            if Moment::Polled(polls).drop(call).await.transpose()?.is_some() {
+                break;
+            }
+        }
+        wait();
+        Ok(())
+    };
+    let rounds: [usize; 2] = rotate_while_clients_write(database, 1, write, convert)?;
+    let expected: Vec<_> = (0..ROWS)
+        .map(|place| match place % 10 {
+            number @ (0 | 1) => Some(format!("Round {} of {place}", rounds[number])),
+            _ => Some(format!("Zürich {place}")),
+        })
+        .collect();
+    // The first client has written plaintext until now.
+    let refused = error(read_addresses(shop, database, &column).await);
+    assert!(refused.contains("a value of profiles_address is in plaintext"), "{refused}");
+    let hour = Duration::from_secs(3_600);
+    let over = S::accept_plaintext(column.clone(), SystemTime::now() - hour);
+    assert!(read_addresses(shop, database, &over).await.is_err());
+    let both = S::accept_plaintext(column.clone(), SystemTime::now() + hour);
+    assert_eq!(read_addresses(shop, database, &both).await?, expected);
+    let problems = shop.verify(&column, &address(), |_| {}).await?.problems;
+    assert!(
+        !problems.is_empty()
+            && problems.iter().all(|problem| matches!(problem, Problem::Plaintext { .. })),
+        "{problems:?}"
+    );
+    let converted = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
+    assert_eq!((converted.plaintext, converted.unindexed, converted.problems), (0, 0, vec![]));
+    assert_eq!(read_addresses(shop, database, &column).await?, expected);
+    assert_eq!(shop.verify(&column, &address(), |_| {}).await?.problems, []);
+    let again = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
+    assert_eq!((again.rows, again.lost), (0, 0));
+
+    // The way back, of which the first attempt ends early.
+    let killed = |count: u64| {
+        if count >= 64 {
+            resume_unwind(Box::new("in the middle"))
+        }
+    };
+    let name = address();
+    assert!(panics(shop.convert(&column, &name, Conversion::Plaintext, killed)).await);
+    let back = shop.convert(&column, &address(), Conversion::Plaintext, |_| {}).await?;
+    assert_eq!((back.plaintext, back.problems), (ROWS as u64, vec![]));
+    assert_eq!(database.integer("COUNT(*)", "profiles WHERE address IS NOT NULL")?, 0);
+    assert_eq!(read_addresses(shop, database, &both).await?, expected);
+    Ok(Passed)
+}
+
+/// Rows that cannot be converted are named, and all others are converted.
+async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
+    const ROWS: usize = 70;
+    let ids = plaintext(shop, database, ROWS).await?;
+    let column = addresses(shop, keyring(0)?).await?;
+    database.execute("CREATE UNIQUE INDEX addresses ON profiles (address_index)")?;
+    let row = |place: usize| database.kind.uuid(*ids[place].as_repr());
+    // The fingerprints of two rows are equal, one text is empty, and one has characters that SQL escapes.
+    for (place, new) in [(3, text("ZÜRICH 2")), (5, text("")), (6, text("100%_''x"))] {
+        database.execute(&format!(
+            "UPDATE profiles SET address_text = {new} WHERE id = {}",
+            row(place)
+        ))?;
+    }
+    // A client has written plaintext over an encrypted value.
+    let theirs = database.kind.bytes(S::encrypt(&column, ids[7], "Rome")?.as_bytes());
+    database.execute(&format!("UPDATE profiles SET address = {theirs} WHERE id = {}", row(7)))?;
+    let converted = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
+    let [Problem::Duplicate { location, .. }] = &converted.problems[..] else {
+        return Err(format!("{:?}", converted.problems).into());
+    };
+    assert_eq!(location.expose_id(), Some(&*ids[3].as_repr().to_string()));
+    assert_eq!((converted.rows, converted.plaintext, converted.unindexed), (ROWS as u64 - 1, 1, 1));
+    database.execute(&format!(
+        "UPDATE profiles SET address_text = {} WHERE id = {}",
+        text("Bern"),
+        row(3)
+    ))?;
+    let converted = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
+    assert_eq!((converted.rows, converted.plaintext), (1, 0));
+    let read = read_addresses(shop, database, &column).await?;
+    let read: Vec<_> = read[2..8].iter().map(|text| text.as_deref().unwrap_or_default()).collect();
+    assert_eq!(read, ["Zürich 2", "Bern", "Zürich 4", "", "100%_'x", "Zürich 7"]);
+
+    // A value from another row, and one that is cut off, stay as they are, and the others are plaintext again.
+    let moved = format!(
+        "(SELECT address FROM (SELECT address FROM profiles WHERE id = {}) AS other)",
+        row(2)
+    );
+    let short = database.kind.bytes(&[4, 0, 0, 7]);
+    for (place, body) in [(8, moved), (9, short)] {
+        database
+            .execute(&format!("UPDATE profiles SET address = {body} WHERE id = {}", row(place)))?;
+    }
+    let back = shop.convert(&column, &address(), Conversion::Plaintext, |_| {}).await?;
+    assert_eq!((back.plaintext, back.problems.len()), (ROWS as u64 - 2, 2), "{:?}", back.problems);
+
+    // Values that are JSON, and a table whose column is missing.
+    let strings = shop.open_column::<S::User, Json>(&keyring(0)?, ADDRESS.into(), None).await;
+    assert!(error(strings).contains("to contain json, found raw"));
+    let missing =
+        ColumnName::new("profiles", "address").index("address_index").plaintext("no_such");
+    assert!(shop.convert(&column, &missing, Conversion::Encrypted, |_| {}).await.is_err());
+    Ok(Passed)
 }

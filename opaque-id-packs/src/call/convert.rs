@@ -1,0 +1,329 @@
+//! Converts the values of a column, while the application runs: plaintext into encrypted values, or back, or only into fingerprints.
+//!
+//! A statement writes a page of rows, and leaves a row alone that is no longer as it was read. The next pass finds it again. A run that
+//! ends early is continued by the next one, because each pass reads only the rows that are left.
+
+use std::collections::VecDeque;
+
+use opaque_id_sql::statement::Cell;
+
+use super::walk::{BODIES, Progress, is_full, leave_last_id};
+use super::{Disconnected, STATEMENT_BYTES, Session};
+use crate::column::ColumnName;
+use crate::error::Problem;
+use crate::format::{Kind, Value};
+use crate::index::FINGERPRINT;
+use crate::statement::{Source, Write};
+use crate::stored::Stored;
+
+/// How often a run looks for rows that the application has changed meanwhile.
+const PASSES: usize = 3;
+
+/// The goal of a conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Conversion {
+    /// Each value has its fingerprint. Values stay in plaintext or encrypted as they are.
+    Index,
+    /// No value is in plaintext, and each has its fingerprint if there is an index.
+    Encrypted,
+    /// Each value is in plaintext: the way back.
+    Plaintext,
+}
+
+/// The result of a conversion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Converted {
+    /// How many rows were written.
+    pub rows: u64,
+    /// How many rows another client has changed during each pass. The next run finds them.
+    pub lost: u64,
+    /// How many values are in plaintext after the run.
+    pub plaintext: u64,
+    /// How many values have no fingerprint after the run, if there is an index. An erased value has none.
+    pub unindexed: u64,
+    /// Rows that stay as they are: values that cannot be read, or of which the unique index has another one.
+    pub problems: Vec<Problem>,
+}
+
+/// Decodes the bytes of a value, and returns it with its group and, if the column has a blind index, its normalized text.
+pub type Reader<'c> =
+    Box<dyn Fn(&[u8]) -> Result<(Value, Option<String>), String> + Send + Sync + 'c>;
+
+/// Runs a conversion.
+pub(crate) async fn convert(
+    session: Disconnected,
+    column: ColumnName,
+    to: Conversion,
+    read: Reader<'_>,
+    mut progress: Progress,
+) -> Result<Converted, Problem> {
+    let mut session = session.connect().await;
+    let mut converted = Converted::default();
+    for _ in 0..PASSES {
+        (converted.lost, converted.problems) = (0, Vec::new());
+        for write in writes(&column, to) {
+            let mut pages = Pages::new(&column, write.source());
+            while let Some(page) = pages.next(&mut session).await? {
+                let rows =
+                    write.prepare(&mut session, &column, page, &read, &mut converted).await?;
+                write.write(&mut session, &column, rows, &mut converted).await?;
+                progress(converted.rows);
+            }
+        }
+        if converted.lost == 0 {
+            break;
+        }
+    }
+    let rows = session.query(session.sql().count_unconverted(&column)).await?;
+    let [Cell::Integer(plaintext), Cell::Integer(unindexed)] =
+        rows.first().map_or(&[][..], |row| row)
+    else {
+        return Err(session.table.wrong_columns());
+    };
+    (converted.plaintext, converted.unindexed) =
+        (plaintext.cast_unsigned(), unindexed.cast_unsigned());
+    session.end(converted).await
+}
+
+/// Checks that no value is in plaintext and that each has its fingerprint, and adds the problems.
+pub(super) async fn check(
+    session: &mut Session,
+    column: &ColumnName,
+    read: &Reader<'_>,
+    problems: &mut Vec<Problem>,
+) -> Result<(), Problem> {
+    for source in [Source::Plaintext, Source::Encrypted] {
+        let is_due =
+            if source == Source::Plaintext { column.has_plaintext() } else { column.has_index() };
+        let mut pages = Pages::new(column, source);
+        while let Some(page) = if is_due { pages.next(session).await? } else { None } {
+            for found in page {
+                let location = session.table.location(Kind::Value, found.id);
+                if source == Source::Plaintext {
+                    problems.push(Problem::Plaintext { location });
+                    continue;
+                }
+                // The verification of the column has reported a value that cannot be read.
+                let Ok(value) = found.value(session, column, source) else { continue };
+                if let Ok((_, text)) = read(&value)
+                    && fingerprint(session, text.as_deref())? != found.index
+                {
+                    problems.push(Problem::Fingerprint { location });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the writes of a conversion.
+fn writes(column: &ColumnName, to: Conversion) -> Vec<Write> {
+    let index = |source| column.has_index().then_some(Write::Index(source));
+    match to {
+        Conversion::Index => {
+            let plaintext = index(Source::Plaintext).filter(|_| column.has_plaintext());
+            plaintext.into_iter().chain(index(Source::Encrypted)).collect()
+        }
+        Conversion::Encrypted => {
+            let encrypted = column.has_plaintext().then_some(Write::Encrypted);
+            encrypted.into_iter().chain(index(Source::Encrypted)).collect()
+        }
+        Conversion::Plaintext => {
+            column.has_plaintext().then_some(Write::Plaintext).into_iter().collect()
+        }
+    }
+}
+
+/// Returns the fingerprint of a text, or zeros without an index.
+fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, Problem> {
+    let state = session.state()?;
+    text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
+}
+
+/// A value of a row as it was read, with the fingerprint of its row.
+struct Found {
+    id: u128,
+    bytes: Vec<u8>,
+    index: Vec<u8>,
+}
+
+impl Found {
+    /// Returns the bytes that the column's encoding writes for the value.
+    fn value(
+        &self,
+        session: &Session,
+        column: &ColumnName,
+        source: Source,
+    ) -> Result<Vec<u8>, Problem> {
+        let (table, state) = (&session.table, session.state()?);
+        if source != Source::Plaintext {
+            let opened = table.open_value(&state, self.id, &self.bytes, session.groups())?;
+            return Ok(opened.to_vec());
+        }
+        let Ok(text) = str::from_utf8(&self.bytes) else {
+            return Err(invalid(session, self.id, "expected text in UTF-8, found other bytes"));
+        };
+        match is_quoted(session, column)? {
+            true => Ok(serde_json::Value::from(text).to_string().into_bytes()),
+            false => Ok(self.bytes.clone()),
+        }
+    }
+}
+
+/// Returns whether the plaintext is a text and the encoding is JSON.
+fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, Problem> {
+    Ok(session.state()?.contents.encoding == "json" && !column.has_json())
+}
+
+fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> Problem {
+    let location = session.table.location(Kind::Value, id);
+    Problem::Value { location, reason: reason.into() }
+}
+
+/// The pages of a column's values.
+struct Pages<'c> {
+    column: &'c ColumnName,
+    source: Source,
+    from: Option<u128>,
+}
+
+impl<'c> Pages<'c> {
+    fn new(column: &'c ColumnName, source: Source) -> Self {
+        Self { column, source, from: Some(0) }
+    }
+
+    async fn next(&mut self, session: &mut Session) -> Result<Option<Vec<Found>>, Problem> {
+        let Some(from) = self.from.take() else { return Ok(None) };
+        let read = session.sql().read_values(self.column, self.source, from, BODIES);
+        let ids = session.table.statements.ids();
+        let found = |cells: Vec<Cell>| match <[Cell; 3]>::try_from(cells) {
+            Ok([id, Cell::Bytes(bytes), Cell::Bytes(index)]) => {
+                ids.id(&id).map(|id| Found { id, bytes, index })
+            }
+            _ => None,
+        };
+        let rows = session.query(read).await?.into_iter().map(found).collect::<Option<Vec<_>>>();
+        let mut rows = rows.ok_or_else(|| session.table.wrong_columns())?;
+        if is_full(rows.len()) {
+            leave_last_id(session, &mut rows, |found| found.id)?;
+            self.from = rows.last().and_then(|last| ids.after(last.id));
+        }
+        Ok(Some(rows))
+    }
+}
+
+impl Write {
+    /// Returns the column that the rows are read from.
+    fn source(self) -> Source {
+        match self {
+            Self::Index(source) => source,
+            Self::Encrypted => Source::Plaintext,
+            Self::Plaintext => Source::AllEncrypted,
+        }
+    }
+
+    /// Returns the rows to write: their fingerprints, their new values, and the values that were read.
+    async fn prepare(
+        self,
+        session: &mut Session,
+        column: &ColumnName,
+        page: Vec<Found>,
+        read: &Reader<'_>,
+        converted: &mut Converted,
+    ) -> Result<Vec<Stored>, Problem> {
+        let mut values = Vec::new();
+        for found in page {
+            let bytes = found.value(session, column, self.source());
+            let decoded = bytes.and_then(|bytes| {
+                read(&bytes).map_err(|reason| invalid(session, found.id, reason))
+            });
+            match decoded {
+                Ok((value, text)) => {
+                    values.push((found, value, fingerprint(session, text.as_deref())?))
+                }
+                Err(Problem::Erased { .. }) => {}
+                Err(problem) => converted.problems.push(problem),
+            }
+        }
+        if self == Self::Encrypted {
+            let groups = values.iter().filter_map(|(_, value, _)| value.group).collect();
+            session.ensure_keys(groups, true).await?;
+        }
+        let mut rows = Vec::new();
+        for (found, value, index) in values {
+            let new = match self {
+                Self::Index(_) if found.index == index => continue,
+                Self::Index(_) => Vec::new(),
+                Self::Encrypted => {
+                    let (state, groups) = (session.state()?, session.groups());
+                    match session.table.encrypt_value(&state, found.id, Some(value), groups) {
+                        Ok(new) => new,
+                        Err(problem) => {
+                            converted.problems.push(problem);
+                            continue;
+                        }
+                    }
+                }
+                Self::Plaintext if is_quoted(session, column)? => {
+                    match serde_json::from_slice::<String>(&value) {
+                        Ok(text) => text.into_bytes(),
+                        Err(_) => {
+                            let reason =
+                                "expected a JSON string for a column of text, found other JSON";
+                            converted.problems.push(invalid(session, found.id, reason));
+                            continue;
+                        }
+                    }
+                }
+                Self::Plaintext => value.to_vec(),
+            };
+            let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
+            rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
+        }
+        Ok(rows)
+    }
+
+    /// Writes rows. If a unique index refuses them, writes each by itself, to find the one that it refuses.
+    async fn write(
+        self,
+        session: &mut Session,
+        column: &ColumnName,
+        rows: Vec<Stored>,
+        converted: &mut Converted,
+    ) -> Result<(), Problem> {
+        let mut left: VecDeque<_> = split(rows).into();
+        while let Some(rows) = left.pop_front() {
+            let write = session.sql().convert(column, self, &rows);
+            match session.try_write(write).await? {
+                Some(written) => {
+                    converted.rows += written;
+                    converted.lost += (rows.len() as u64).saturating_sub(written);
+                }
+                None if rows.len() == 1 => {
+                    let location = session.table.location(Kind::Value, rows[0].id);
+                    converted.problems.push(Problem::Duplicate { location });
+                }
+                None => left.extend(rows.into_iter().map(|row| vec![row])),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits rows into statements of limited sizes.
+fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
+    let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
+    for row in rows {
+        bytes = bytes.saturating_add(row.body.len());
+        match statements.last_mut().filter(|_| bytes <= STATEMENT_BYTES as usize) {
+            Some(statement) => statement.push(row),
+            None => {
+                bytes = row.body.len();
+                statements.push(vec![row]);
+            }
+        }
+    }
+    statements
+}

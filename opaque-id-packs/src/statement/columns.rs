@@ -1,0 +1,238 @@
+//! The statements on a column of an ordinary table, with its blind index and its plaintext.
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Column, Statement};
+
+use super::Builder;
+use super::Parameter::{Bytes, Id, Integer, List};
+use crate::column::{ColumnName, Quoted};
+use crate::id_column::IdColumn;
+use crate::index::FINGERPRINT;
+use crate::stored::Stored;
+
+/// The column that a conversion reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Plaintext,
+    /// The encrypted values of rows without plaintext. A plaintext is the newer value.
+    Encrypted,
+    /// All encrypted values.
+    AllEncrypted,
+}
+
+impl Source {
+    /// Returns the condition on the row `c`.
+    fn condition(self, quoted: &Quoted) -> String {
+        let of_plaintext = quoted.plaintext.as_ref().filter(|_| self == Self::Encrypted);
+        let condition = of_plaintext.map(|plaintext| format!(" AND c.{plaintext} IS NULL"));
+        condition.unwrap_or_default()
+    }
+}
+
+/// The columns that a conversion writes, in rows that still have the value that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// The fingerprint only. The value was read from this column.
+    Index(Source),
+    /// The encrypted value and the fingerprint, in place of the plaintext.
+    Encrypted,
+    /// The plaintext, in place of the encrypted value.
+    Plaintext,
+}
+
+impl Builder<'_> {
+    /// Returns the statement that reads up to `limit` values of a column, from an id on, that begin with another header.
+    pub(crate) fn stale_values(
+        self,
+        column: &ColumnName,
+        from: u128,
+        header: &[u8],
+        limit: i64,
+    ) -> Statement {
+        let Quoted { table, id, column, .. } = column.quoted(self.dialect);
+        let sql = self.render(&format!(
+            "SELECT {key}, {column} FROM {table} WHERE {id} >= {first} AND {is_stale} ORDER BY {id} LIMIT :int2",
+            key = self.read_id(&id),
+            first = self.first_id(),
+            is_stale = super::is_stale(&column)
+        ));
+        let columns = match self.table.ids {
+            IdColumn::Uuid => &[Column::Uuid, Column::Bytes],
+            IdColumn::Integer => &[Column::Integer, Column::Bytes],
+        };
+        self.bind(&sql, &[Id(from), Bytes(header), Integer(limit)], columns)
+    }
+
+    /// Returns the statement that replaces a value of a column, if it is still the one that was read. Without a value, only a mark remains
+    /// of it, and its fingerprint is deleted.
+    pub(crate) fn replace_value(
+        self,
+        column: &ColumnName,
+        id: u128,
+        from: &[u8],
+        to: &[u8],
+        is_mark: bool,
+    ) -> Statement {
+        let Quoted { table, id: key, column, index, .. } = column.quoted(self.dialect);
+        let index =
+            index.filter(|_| is_mark).map_or(String::new(), |index| format!(", {index} = NULL"));
+        let sql = self.render(&format!(
+            "{} {table} SET {column} = :bytes2{index} WHERE {key} = :id0 AND {column} = :bytes1",
+            self.update()
+        ));
+        self.bind(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
+    }
+
+    /// Returns the statement that reads up to `limit` values of one of the columns, from an id on, each with its fingerprint, or with no
+    /// bytes for a missing one.
+    pub(crate) fn read_values(
+        self,
+        column: &ColumnName,
+        source: Source,
+        from: u128,
+        limit: i64,
+    ) -> Statement {
+        let quoted = column.quoted(self.dialect);
+        let value = self.value_of(&quoted, source);
+        let index = quoted.index.as_ref().map_or_else(
+            || self.no_body().to_owned(),
+            |index| format!("COALESCE(c.{index}, {})", self.no_body()),
+        );
+        let Quoted { table, id, .. } = &quoted;
+        let sql = self.render(&format!(
+            "SELECT {key}, {value}, {index} FROM {table} AS c \
+             WHERE c.{id} >= {first} AND {has} IS NOT NULL{condition} ORDER BY c.{id} LIMIT :int1",
+            key = self.read_id(&format!("c.{id}")),
+            first = self.first_id(),
+            has = column_of(&quoted, source),
+            condition = source.condition(&quoted),
+        ));
+        let columns = match self.table.ids {
+            IdColumn::Uuid => &[Column::Uuid, Column::Bytes, Column::Bytes],
+            IdColumn::Integer => &[Column::Integer, Column::Bytes, Column::Bytes],
+        };
+        self.bind(&sql, &[Id(from), Integer(limit)], columns)
+    }
+
+    /// Returns the statement that writes rows that still have the value that was read. The body of each row is a fingerprint, the new value,
+    /// and the value that was read. The length of the new value takes the place of the version.
+    pub(crate) fn convert(self, column: &ColumnName, write: Write, rows: &[Stored]) -> Statement {
+        let quoted = column.quoted(self.dialect);
+        let start = FINGERPRINT + 1;
+        let len =
+            if self.dialect == Dialect::Postgres { "CAST(l.version AS int4)" } else { "l.version" };
+        let part = |range: String| format!("COALESCE(SUBSTR(l.body, {range}), {})", self.no_body());
+        let new = part(format!("{start}, {len}"));
+        let read = part(format!("{start} + {len}"));
+        let index = quoted.index.as_ref().map(|index| (index, part(format!("1, {FINGERPRINT}"))));
+        let plaintext = quoted.plaintext.as_ref();
+        let mut sets = Vec::new();
+        if write != Write::Plaintext {
+            sets.extend(index);
+        }
+        let source = match write {
+            Write::Index(source) => source,
+            Write::Encrypted => {
+                sets.push((&quoted.column, new));
+                sets.extend(plaintext.map(|plaintext| (plaintext, "NULL".to_owned())));
+                Source::Plaintext
+            }
+            Write::Plaintext => {
+                let new = self.text(&new, column.has_json());
+                sets.push((&quoted.column, "NULL".to_owned()));
+                // An application that writes plaintext again may have been faster.
+                sets.extend(
+                    plaintext
+                        .map(|plaintext| (plaintext, format!("COALESCE(c.{plaintext}, {new})"))),
+                );
+                Source::AllEncrypted
+            }
+        };
+        let alias = if self.is_mysql() { "c." } else { "" };
+        let sets = sets.into_iter().map(|(name, value)| format!("{alias}{name} = {value}"));
+        let (sets, update) = (sets.collect::<Vec<_>>().join(", "), self.update());
+        let (rows_of, value) = (self.list(0), self.value_of(&quoted, source));
+        let (Quoted { table, id, .. }, condition) = (&quoted, source.condition(&quoted));
+        let sql = self.render(&match self.dialect {
+            Dialect::MySql => format!(
+                "{update} {rows_of} AS l STRAIGHT_JOIN {table} AS c ON c.{id} = l.id SET {sets} WHERE {value} = {read}{condition}"
+            ),
+            _ => format!(
+                "{update} {table} AS c SET {sets} FROM {rows_of} AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
+            ),
+        });
+        self.bind(&sql, &[List(rows)], &[])
+    }
+
+    /// Returns the statement that counts values in plaintext, and values without a fingerprint.
+    pub(crate) fn count_unconverted(self, column: &ColumnName) -> Statement {
+        let Quoted { table, column, index, plaintext, .. } = column.quoted(self.dialect);
+        let plaintext = plaintext.unwrap_or_else(|| "NULL".to_owned());
+        let unindexed = index.map_or_else(
+            || "0".to_owned(),
+            |index| {
+                format!(
+                    "COALESCE(SUM(CASE WHEN {index} IS NULL AND ({column} IS NOT NULL OR {plaintext} IS NOT NULL) THEN 1 ELSE 0 END), 0)"
+                )
+            },
+        );
+        let bigint = self.bigint();
+        let sql = self.render(&format!(
+            "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
+        ));
+        self.bind(&sql, &[], &[Column::Integer, Column::Integer])
+    }
+
+    /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
+    /// cut it off. To each of them, the other's words are a comment.
+    fn update(self) -> &'static str {
+        match self.dialect {
+            Dialect::MySql => {
+                "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
+                 UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
+            }
+            _ => "UPDATE",
+        }
+    }
+
+    /// Returns the expression that reads the column of ids.
+    fn read_id(self, id: &str) -> String {
+        match (self.table.ids, self.dialect) {
+            (IdColumn::Integer, Dialect::Postgres) => format!("CAST({id} AS int8)"),
+            (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
+            _ => id.to_owned(),
+        }
+    }
+
+    /// Returns the bytes of a value: those of the column, or the plaintext in UTF-8. Bytes are compared without a collation.
+    fn value_of(self, quoted: &Quoted, source: Source) -> String {
+        let value = column_of(quoted, source);
+        match (source, self.dialect) {
+            (Source::Encrypted | Source::AllEncrypted, _) => value,
+            // The text of a `bytea` would be hexadecimal digits. NULL is an error instead.
+            (_, Dialect::Postgres) => format!(
+                "CASE WHEN CAST(pg_typeof({value}) AS text) <> 'bytea' THEN convert_to(CAST({value} AS text), 'UTF8') END"
+            ),
+            (_, Dialect::MySql) => format!("CAST(CONVERT({value} USING utf8mb4) AS BINARY)"),
+            _ => format!("CAST(CAST({value} AS TEXT) AS BLOB)"),
+        }
+    }
+
+    /// Returns bytes in UTF-8 as the value of a column of texts or of JSON.
+    fn text(self, bytes: &str, is_json: bool) -> String {
+        match (self.dialect, is_json) {
+            (Dialect::Postgres, false) => format!("convert_from({bytes}, 'UTF8')"),
+            (Dialect::Postgres, true) => format!("CAST(convert_from({bytes}, 'UTF8') AS jsonb)"),
+            (Dialect::MySql, _) => format!("CONVERT({bytes} USING utf8mb4)"),
+            _ => format!("CAST({bytes} AS TEXT)"),
+        }
+    }
+}
+
+fn column_of(quoted: &Quoted, source: Source) -> String {
+    let name = match source {
+        Source::Encrypted | Source::AllEncrypted => Some(&quoted.column),
+        Source::Plaintext => quoted.plaintext.as_ref(),
+    };
+    name.map_or_else(|| "NULL".to_owned(), |name| format!("c.{name}"))
+}
