@@ -267,7 +267,7 @@ pub(crate) enum SqlScript {
         #[command(flatten)]
         target: Target,
     },
-    /// The three tables of a `PackTable`
+    /// The tables of a `PackTable` or an `EncryptedColumn`
     Packs {
         #[command(flatten)]
         target: Target,
@@ -280,6 +280,12 @@ pub(crate) enum SqlScript {
         /// Rows are ordered by their encrypted keys, because the table's type has `ByEncryptedKey`
         #[arg(long)]
         by_encrypted_key: bool,
+        /// Rows are in groups, because the type's encoding is `Grouped`
+        #[arg(long)]
+        groups: bool,
+        /// The table is that of an `EncryptedColumn`, with its settings and dictionaries only
+        #[arg(long, conflicts_with = "by_encrypted_key")]
+        column: bool,
     },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///
@@ -354,6 +360,9 @@ pub(crate) enum Packs {
         /// Order rows by their encrypted keys, because the table's type has `ByEncryptedKey`
         #[arg(long, conflicts_with = "column")]
         by_encrypted_key: bool,
+        /// Keep rows in groups, because the type's encoding is `Grouped`
+        #[arg(long)]
+        groups: bool,
     },
     /// Print the settings of a table or an encrypted column, or change the given settings
     ///
@@ -372,7 +381,8 @@ pub(crate) enum Packs {
     /// Read all packs and recent rows, or all values of an encrypted column, and name the corrupt and missing
     /// ones
     ///
-    /// Changes nothing. The exit status is 1 if there are any.
+    /// With --plaintext, values in plaintext are problems, and with --index, so are wrong fingerprints. Changes
+    /// nothing. The exit status is 1 if there are any.
     #[command(after_help = "Examples:\n  \
         opaque-id packs verify --prefix event events\n  \
         opaque-id packs verify --prefix cust --column customers.notes --id customer_id customers_notes")]
@@ -381,6 +391,26 @@ pub(crate) enum Packs {
         table: PackedTable,
         #[command(flatten)]
         column: OfColumn,
+    },
+    /// Encrypt the values of a column that has plaintext, decrypt them again, or fill a blind index
+    ///
+    /// The application may run meanwhile, and must accept both forms: docs/OPERATIONS.md has the steps. Rows
+    /// are written 64 at a time, and a row that the application changes meanwhile stays as it is. A run that
+    /// ends early can be repeated, and continues. The exit status is 1 if something is left.
+    ///
+    /// The plaintext is in a column of texts or numbers, which must accept NULL, or of JSON, with
+    /// --plaintext-json. Values in groups are converted by `EncryptedColumn::convert` in the application.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs convert --prefix cust --column customers.email_encrypted --plaintext email --index email_index --normalize caseless --to index customers_email\n  \
+        opaque-id packs convert --prefix cust --column customers.email_encrypted --plaintext email --index email_index --normalize caseless customers_email")]
+    Convert {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        column: OfColumn,
+        /// The goal
+        #[arg(long, value_enum, default_value_t = Goal::Encrypted)]
+        to: Goal,
     },
     /// Restore corrupt or missing packs, and corrupt recent rows, from a backup
     ///
@@ -504,6 +534,40 @@ pub(crate) struct OfColumn {
     /// The column of the ids that the values are encrypted for: the primary key
     #[arg(long, value_name = "COLUMN", default_value = "id", requires = "column")]
     pub(crate) id: String,
+    /// The column of the fingerprints, if there is a blind index
+    #[arg(long, value_name = "COLUMN", requires = "column")]
+    pub(crate) index: Option<String>,
+    /// The treatment of texts by the blind index, the same as in the application
+    #[arg(long, value_enum, default_value_t = NormalizerKind::Exact, requires = "index")]
+    pub(crate) normalize: NormalizerKind,
+    /// The column that has the values in plaintext until they are encrypted
+    #[arg(long, value_name = "COLUMN", requires = "column")]
+    pub(crate) plaintext: Option<String>,
+    /// The plaintext is JSON
+    #[arg(long, requires = "plaintext")]
+    pub(crate) plaintext_json: bool,
+}
+
+/// The goals of a conversion.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Goal {
+    /// Fill the blind index, and leave values as they are
+    Index,
+    /// Encrypt all values, and fill the blind index
+    Encrypted,
+    /// Decrypt all values: the way back
+    Plaintext,
+}
+
+/// The normalizers of a blind index.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NormalizerKind {
+    /// Bytes are compared
+    Exact,
+    /// Unicode's form NFC
+    Nfc,
+    /// NFKC and lower case
+    Caseless,
 }
 
 /// The options for the rows of another table.

@@ -529,15 +529,16 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
         SqlScript::Sequences { target } => {
             engines::sql(&target, Tables::Sequences, |dialect| Ok(sequence::create_sql(dialect)))?
         }
-        SqlScript::Packs { target, table, key, by_encrypted_key } => {
+        SqlScript::Packs { target, table, key, by_encrypted_key, groups, column } => {
             engines::sql(&target, Tables::Packs, |dialect| {
-                let layout = match by_encrypted_key {
-                    true => Layout::ByEncryptedKey,
-                    false => Layout::ByKey,
+                let layout = match (column, by_encrypted_key) {
+                    (true, _) => Layout::Column,
+                    (false, true) => Layout::ByEncryptedKey,
+                    (false, false) => Layout::ByKey,
                 };
                 Ok(match key.is_integer() {
-                    true => RuntimePacks::<i64>::create_sql(dialect, &table, layout),
-                    false => RuntimePacks::<Uuid>::create_sql(dialect, &table, layout),
+                    true => RuntimePacks::<i64>::create_sql(dialect, &table, layout, groups),
+                    false => RuntimePacks::<Uuid>::create_sql(dialect, &table, layout, groups),
                 })
             })?
         }

@@ -41,12 +41,21 @@ impl ColumnName {
         Self { table, id, column, index: None, plaintext: None, is_json: false }
     }
 
-    /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`, and the column of ids. Returns `None` if either is not a
-    /// name.
-    pub(crate) fn parse(text: &str, id: &str) -> Option<Self> {
+    /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`, and the columns of ids, fingerprints and plaintext.
+    /// Returns `None` if one of them is not a name.
+    pub(crate) fn parse(
+        text: &str,
+        id: &str,
+        index: Option<&str>,
+        plaintext: Option<&str>,
+    ) -> Option<Self> {
         let (table, column) = text.rsplit_once('.')?;
-        let mut names = table.splitn(2, '.').chain([column, id]);
-        names.all(is_name).then(|| Self::new(table, column).keyed_by(id))
+        let mut names = table.splitn(2, '.').chain([column, id]).chain(index).chain(plaintext);
+        names.all(is_name).then(|| Self {
+            index: index.map(Into::into),
+            plaintext: plaintext.map(Into::into),
+            ..Self::new(table, column).keyed_by(id)
+        })
     }
 
     /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the primary key.
@@ -148,7 +157,7 @@ mod tests {
         for dialect in [Dialect::MySql, Dialect::Sqlite] {
             assert_eq!(quoted(dialect), ["`shop`.`Order`", "`order_id`", "`group`"]);
         }
-        assert_eq!(ColumnName::parse("shop.Order.group", "order_id"), Some(column));
+        assert_eq!(ColumnName::parse("shop.Order.group", "order_id", None, None), Some(column));
         for name in ["", "1a", "a b", "a\"", "a`", "a;", "a.b.c", "ä", "a?", "a:b"] {
             let panicked = |new: fn(&str)| std::panic::catch_unwind(|| new(name)).is_err();
             assert!(panicked(|name| drop(ColumnName::new(name, "a"))), "{name}");
@@ -156,8 +165,8 @@ mod tests {
             assert!(panicked(|name| drop(ColumnName::new("a", "a").keyed_by(name))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", "a").index(name))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", "a").plaintext(name))), "{name}");
-            assert_eq!(ColumnName::parse(&format!("a.{name}"), "id"), None, "{name}");
-            assert_eq!(ColumnName::parse("a.b", name), None, "{name}");
+            assert_eq!(ColumnName::parse(&format!("a.{name}"), "id", None, None), None, "{name}");
+            assert_eq!(ColumnName::parse("a.b", name, None, None), None, "{name}");
         }
     }
 }

@@ -70,10 +70,11 @@ impl<K: Key> RuntimePacks<K> {
         settings: Settings,
         encoding: &str,
         layout: Layout,
+        has_groups: bool,
     ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let (hides_keys, is_column) = (layout == Layout::ByEncryptedKey, layout == Layout::Column);
         let ids = order::id_column::<K::Repr>(hides_keys);
-        let contents = Some(Contents::new(settings, encoding, hides_keys, false));
+        let contents = Some(Contents::new(settings, encoding, hides_keys, has_groups));
         let (keyring, contents) = (keyring.into(), contents.as_ref());
         let (calls, call) =
             Calls::open(keyring, domain, name.into(), ids, None, contents, is_column)?;
@@ -82,18 +83,23 @@ impl<K: Key> RuntimePacks<K> {
 
     /// Returns the statements that create the tables.
     #[must_use]
-    pub fn create_sql(dialect: Dialect, name: &str, layout: Layout) -> String {
+    pub fn create_sql(dialect: Dialect, name: &str, layout: Layout, has_groups: bool) -> String {
         let ids = order::id_column::<K::Repr>(layout == Layout::ByEncryptedKey);
         match layout {
-            Layout::Column => Statements::create_column_sql(dialect, name, false),
-            _ => Statements::create_sql(dialect, name, ids, false),
+            Layout::Column => Statements::create_column_sql(dialect, name, has_groups),
+            _ => Statements::create_sql(dialect, name, ids, has_groups),
         }
     }
 
-    /// Returns the column of a text such as `customers.notes`, with ids in another one, if these are names.
+    /// Returns the column of a text such as `customers.notes`, with ids, fingerprints and plaintext in other ones, if these are names.
     #[must_use]
-    pub fn column(text: &str, id: &str) -> Option<ColumnName> {
-        ColumnName::parse(text, id)
+    pub fn column(
+        text: &str,
+        id: &str,
+        index: Option<&str>,
+        plaintext: Option<&str>,
+    ) -> Option<ColumnName> {
+        ColumnName::parse(text, id, index, plaintext)
     }
 
     /// Returns the query that counts the values of a column.
@@ -171,6 +177,11 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns whether rows are by encrypted key.
     pub fn hides_keys(&self) -> Result<bool, Problem> {
         Ok(self.table.opened()?.contents.order.is_some())
+    }
+
+    /// Returns whether rows are in groups.
+    pub fn has_groups(&self) -> Result<bool, Problem> {
+        Ok(self.table.opened()?.contents.groups.is_some())
     }
 
     /// Returns whether the rows of another table are in the same order and encoding.

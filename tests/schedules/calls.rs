@@ -93,7 +93,7 @@ fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
     world.finish_outside(table.train(1_024))?;
     world.put_all(&table, &rows[..3])?;
     world.end(slow)?;
-    assert_eq!(world.finish_outside(table.verify(None, |_| {}))?.problems, []);
+    assert_eq!(world.finish_outside(table.verify(None, None, |_| {}))?.problems, []);
     Ok(())
 }
 
@@ -116,11 +116,11 @@ fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
     world.put_all(&other, &rows[1_000..])?;
     let swept = world.end(sweep)?;
     assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
-    assert_eq!(world.finish_outside(table.verify(None, |_| {}))?.problems, []);
+    assert_eq!(world.finish_outside(table.verify(None, None, |_| {}))?.problems, []);
     // The next one deletes them.
     let swept = world.finish_outside(table.rekey(None, Some(Duration::ZERO), |_| {}))?;
     assert_eq!(swept.dictionaries, 2);
-    assert_eq!(world.finish_outside(other.verify(None, |_| {}))?.problems, []);
+    assert_eq!(world.finish_outside(other.verify(None, None, |_| {}))?.problems, []);
     Ok(())
 }
 
@@ -634,7 +634,7 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
         world.merge(&table).map(drop)
     };
     put(&mut world, 0..10_000, 25)?;
-    let mut verify = Running::new(table.verify(None, |_| {}), OUTSIDE);
+    let mut verify = Running::new(table.verify(None, None, |_| {}), OUTSIDE);
     // Whatever page it has read last, the pack at its end is split, and one that is read already.
     for key in (0..10_000).step_by(97) {
         if !world.step(&mut verify)? {
@@ -723,7 +723,7 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
     world.put_all(&table, &rows[..3])?;
     let verify = |world: &mut World| -> Result<Vec<Problem>> {
         let fresh = world.table(None)?;
-        Ok(world.finish_outside(fresh.verify(None, |_| {}))?.problems)
+        Ok(world.finish_outside(fresh.verify(None, None, |_| {}))?.problems)
     };
     assert_eq!(verify(&mut world)?, []);
     world.execute(

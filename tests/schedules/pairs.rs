@@ -265,7 +265,7 @@ fn damage<E: Encoding<Vec<u8>>>(world: &mut World<E>) -> Result<Vec<Damaged>> {
     world.execute("CREATE TABLE intact AS SELECT * FROM entries_packs")?;
     world.execute(DAMAGE)?;
     let packs = tool(world)?;
-    let verified = world.finish_outside(packs.verify(None, |_| {}))?;
+    let verified = world.finish_outside(packs.verify(None, None, |_| {}))?;
     world.execute("DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM intact")?;
     let packs = tool(world)?;
     let damaged = RuntimePacks::<i64>::damage(&verified, true);

@@ -53,7 +53,7 @@ pub(crate) fn tool<E: Encoding<Vec<u8>>>(world: &mut World<E>) -> Result<Runtime
 }
 
 fn damage(world: &mut World, packs: &RuntimePacks<i64>) -> Result<Vec<Damage>> {
-    let verified = world.finish_outside(packs.verify(None, |_| {}))?;
+    let verified = world.finish_outside(packs.verify(None, None, |_| {}))?;
     Ok(RuntimePacks::<i64>::damage(&verified, false).collect())
 }
 
@@ -223,7 +223,7 @@ fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     assert!(damage(&mut world, &packs)?.is_empty());
     let earlier = "UPDATE entries_packs SET version = first.version, body = first.body FROM first";
     world.execute(earlier)?;
-    let verified = world.finish_outside(packs.verify(None, |_| {}))?;
+    let verified = world.finish_outside(packs.verify(None, None, |_| {}))?;
     assert!(matches!(verified.problems[..], [Problem::Older { .. }]), "{:?}", verified.problems);
     let damage = |is_forced| RuntimePacks::<i64>::damage(&verified, is_forced).count();
     assert_eq!((damage(false), damage(true)), (0, 1));

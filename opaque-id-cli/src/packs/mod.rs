@@ -10,9 +10,9 @@ use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::RuntimePacks;
-use opaque_id_packs::{ColumnName, Location, Problem, TableName, Verified};
+use opaque_id_packs::{ColumnName, Conversion, Location, Normalizer, Problem, TableName, Verified};
 
-use crate::args::{FromTable, OfColumn, PackSettings, PackedTable, Packs};
+use crate::args::{FromTable, Goal, NormalizerKind, OfColumn, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::resources::Described;
 use crate::{files, output, secrets, with_causes};
@@ -36,7 +36,8 @@ struct Table<K> {
 enum Action {
     Create(Contents),
     Configure(PackSettings),
-    Verify(Option<ColumnName>),
+    Verify(Option<ColumnName>, Option<Normalizer>),
+    Convert(ColumnName, Option<Normalizer>, Conversion),
     Restore {
         backup_url: String,
         force: bool,
@@ -65,13 +66,39 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             output::warn(&tune::tune(out, &args)?)?;
             return Ok(true);
         }
-        Packs::Create { table, settings, column, write_through, encoding, by_encrypted_key } => {
+        Packs::Create {
+            table,
+            settings,
+            column,
+            write_through,
+            encoding,
+            by_encrypted_key,
+            groups: has_groups,
+        } => {
             let column = named(&column)?;
-            let contents = Contents { settings, column, write_through, encoding, by_encrypted_key };
+            let contents = Contents {
+                settings,
+                column,
+                write_through,
+                encoding,
+                by_encrypted_key,
+                has_groups,
+            };
             (table, Action::Create(contents))
         }
         Packs::Configure { table, settings } => (table, Action::Configure(settings)),
-        Packs::Verify { table, column } => (table, Action::Verify(named(&column)?)),
+        Packs::Verify { table, column } => {
+            (table, Action::Verify(named(&column)?, normalizer(&column)))
+        }
+        Packs::Convert { table, column, to } => {
+            let to = match to {
+                Goal::Index => Conversion::Index,
+                Goal::Encrypted => Conversion::Encrypted,
+                Goal::Plaintext => Conversion::Plaintext,
+            };
+            let name = named(&column)?.ok_or("expected --column")?;
+            (table, Action::Convert(name, normalizer(&column), to))
+        }
         Packs::Restore { table, backup_url, force } => {
             (table, Action::Restore { backup_url, force })
         }
@@ -121,8 +148,13 @@ async fn act<K: ShownKey>(
     match action {
         Action::Create(_) => unreachable!("it opens no table"),
         Action::Configure(settings) => settings::configure(out, &table, &settings).await,
-        Action::Verify(None) => verify(out, &table).await,
-        Action::Verify(Some(column)) => verify_column(out, &table, &column).await,
+        Action::Verify(None, _) => verify(out, &table).await,
+        Action::Verify(Some(column), normalizer) => {
+            verify_column(out, &table, &column, normalizer).await
+        }
+        Action::Convert(column, normalizer, to) => {
+            convert(out, &table, &column, normalizer, to).await
+        }
         Action::Restore { backup_url, force } => {
             let backup = open(&backup_url)
                 .await
@@ -161,13 +193,26 @@ fn name(args: &PackedTable) -> TableName {
     TableName::new(&args.table).context(&args.context)
 }
 
-fn named(OfColumn { column, id }: &OfColumn) -> Result<Option<ColumnName>> {
+fn named(of: &OfColumn) -> Result<Option<ColumnName>> {
+    let (index, plaintext) = (of.index.as_deref(), of.plaintext.as_deref());
     let named = |column: &String| {
-        RuntimePacks::<Uuid>::column(column, id).ok_or(
+        let name = RuntimePacks::<Uuid>::column(column, &of.id, index, plaintext).ok_or(
             "expected a column as TABLE.COLUMN and names of letters, digits and `_`, as in customers.notes",
-        )
+        )?;
+        Ok(match plaintext.filter(|_| of.plaintext_json) {
+            Some(plaintext) => name.plaintext_json(plaintext),
+            None => name,
+        })
     };
-    Ok(column.as_ref().map(named).transpose()?)
+    of.column.as_ref().map(named).transpose()
+}
+
+fn normalizer(of: &OfColumn) -> Option<Normalizer> {
+    of.index.as_ref().map(|_| match of.normalize {
+        NormalizerKind::Exact => Normalizer::Exact,
+        NormalizerKind::Nfc => Normalizer::Nfc,
+        NormalizerKind::Caseless => Normalizer::Caseless,
+    })
 }
 
 /// Returns a problem with its id in the database, for the operators of the database.
@@ -204,16 +249,54 @@ async fn verify_column<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
     column: &ColumnName,
+    normalizer: Option<Normalizer>,
 ) -> Result<bool> {
     let all = table.database.count_values::<K>(column).await?;
     let bar = bar("{human_pos} of {human_len} values", Some(all))?;
-    let progress = bar.clone();
-    let verify = table.packs.verify(Some(column), move |done| progress.set_position(done));
+    let position = bar.clone();
+    let progress = move |done| position.set_position(done);
+    let verify = table.packs.verify_column(column, normalizer, progress)?;
     let verified = table.database.run(verify).await?;
     bar.finish_and_clear();
     let problems = print(out, &verified.problems)?;
     writeln!(out, "{} values could be read; {problems}", verified.values)?;
     Ok(verified.problems.is_empty())
+}
+
+async fn convert<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    column: &ColumnName,
+    normalizer: Option<Normalizer>,
+    to: Conversion,
+) -> Result<bool> {
+    let Table { database, packs, .. } = table;
+    if normalizer.is_some() {
+        database.run(packs.make_index()).await?;
+    }
+    let bar = bar("{human_pos} rows", None)?;
+    let position = bar.clone();
+    let progress = move |done| position.set_position(done);
+    let converted = database.run(packs.convert(column, to, normalizer, progress)?).await?;
+    bar.finish_and_clear();
+    print(out, &converted.problems)?;
+    writeln!(
+        out,
+        "{} rows written; {} values are in plaintext, and {} have no fingerprint",
+        converted.rows, converted.plaintext, converted.unindexed
+    )?;
+    if converted.lost > 0 {
+        let note = format!(
+            "{} were changed by the application meanwhile: run the command again",
+            converted.lost
+        );
+        output::warn(&[note])?;
+    }
+    let is_left = match to {
+        Conversion::Encrypted => converted.plaintext > 0,
+        _ => false,
+    };
+    Ok(converted.problems.is_empty() && converted.lost == 0 && converted.unindexed == 0 && !is_left)
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.
@@ -271,7 +354,7 @@ async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
     let done = "{human_pos} of {human_len} packs and recent rows";
     let bar = bar(done, Some(all))?;
     let progress = bar.clone();
-    let verify = table.packs.verify(None, move |done| progress.set_position(done));
+    let verify = table.packs.verify(None, None, move |done| progress.set_position(done));
     let verified = table.database.run(verify).await?;
     bar.finish_and_clear();
     Ok(verified)

@@ -19,6 +19,7 @@ pub(super) struct Contents {
     pub(super) write_through: bool,
     pub(super) encoding: String,
     pub(super) by_encrypted_key: bool,
+    pub(super) has_groups: bool,
 }
 
 type Listed = Vec<(String, String)>;
@@ -30,13 +31,14 @@ pub(super) async fn create<K: ShownKey>(
     domain: &str,
     contents: Contents,
 ) -> Result<bool> {
-    let Contents { settings, column, write_through, encoding, by_encrypted_key } = contents;
+    let Contents { settings, column, write_through, encoding, by_encrypted_key, has_groups } =
+        contents;
     let first = match write_through {
         true => Settings::default().write_through(),
         false => Settings::default(),
     };
     let settings = changed(&first, &settings)?;
-    let expected = listed(&settings, &encoding, by_encrypted_key)?;
+    let expected = listed(&settings, &encoding, by_encrypted_key, has_groups)?;
     let (name, is_column) = (name(args), column.is_some());
     let layout = match (is_column, by_encrypted_key) {
         (true, _) => Layout::Column,
@@ -44,18 +46,21 @@ pub(super) async fn create<K: ShownKey>(
         (false, false) => Layout::ByKey,
     };
     let (packs, call) =
-        RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout)?;
+        RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = &column {
         // The query fails if the column's name is wrong.
         database.count_values::<K>(column).await?;
     }
-    let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout);
+    let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout, has_groups);
     let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };
-    create_tables(&database, &args.table, suffixes, &sql).await?;
+    let keys = has_groups.then_some("keys");
+    let suffixes: Vec<_> = suffixes.iter().copied().chain(keys).collect();
+    create_tables(&database, &args.table, &suffixes, &sql).await?;
     database.run(call).await?;
 
-    let found = listed(&packs.settings(), &packs.encoding()?, packs.hides_keys()?)?;
+    let (encoding, hides_keys) = (packs.encoding()?, packs.hides_keys()?);
+    let found = listed(&packs.settings(), &encoding, hides_keys, packs.has_groups()?)?;
     let differ = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
     let differ: Vec<_> = differ
         .map(|((name, expected), (_, found))| format!("expected {name} {expected}, found {found}"))
@@ -94,14 +99,15 @@ pub(super) async fn configure<K: ShownKey>(
     settings: &PackSettings,
 ) -> Result<bool> {
     let Table { database, packs, .. } = table;
-    let (encoding, hides_keys) = (packs.encoding()?, packs.hides_keys()?);
+    let (encoding, hides_keys, has_groups) =
+        (packs.encoding()?, packs.hides_keys()?, packs.has_groups()?);
     let before = packs.settings();
     let after = changed(&before, settings)?;
     if after != before {
         database.run(packs.configure(after)).await?;
     }
-    let before = listed(&before, &encoding, hides_keys)?;
-    print(out, &before, &listed(&packs.settings(), &encoding, hides_keys)?)
+    let before = listed(&before, &encoding, hides_keys, has_groups)?;
+    print(out, &before, &listed(&packs.settings(), &encoding, hides_keys, has_groups)?)
 }
 
 /// Returns the settings with the given changes.
@@ -129,7 +135,12 @@ fn members(settings: &Settings) -> Result<Map<String, Value>> {
     }
 }
 
-fn listed(settings: &Settings, encoding: &str, hides_keys: bool) -> Result<Listed> {
+fn listed(
+    settings: &Settings,
+    encoding: &str,
+    hides_keys: bool,
+    has_groups: bool,
+) -> Result<Listed> {
     let order = match hides_keys {
         true => "by encrypted key",
         false => "by key",
@@ -141,7 +152,8 @@ fn listed(settings: &Settings, encoding: &str, hides_keys: bool) -> Result<Liste
         Value::String(text) => (name, text),
         value => (name, value.to_string()),
     });
-    let fixed = [("encoding", encoding), ("order", order)];
+    let rows = if has_groups { "in groups" } else { "without groups" };
+    let fixed = [("encoding", encoding), ("order", order), ("rows", rows)];
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Ok(fixed.into_iter().chain(members).collect())
 }
