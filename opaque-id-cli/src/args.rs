@@ -46,6 +46,19 @@ pub(crate) enum Command {
         /// Print how to replace the sealing secret, in three rollouts during which every instance opens every id
         #[arg(long, conflicts_with = "json")]
         plan_rotation: bool,
+        /// Also print which tables of packs and which columns of a database need each secret, also those that no file names; external ids
+        /// that are stored somewhere are not among them
+        ///
+        /// Reads the first bytes of all values of binary columns, and for each table of packs with groups its keys. On MySQL and MariaDB
+        /// it looks at the URL's database, and otherwise at all schemas. The exit status is 1 if a secret is missing.
+        #[arg(long, conflicts_with = "json", requires = "database_url")]
+        in_use: bool,
+        /// Refuse if something in the database needs the secret with this key id, or if it seals; implies --in-use
+        #[arg(long, value_name = "KEY_ID", conflicts_with = "json", requires = "database_url", value_parser = clap::value_parser!(u8).range(0..4))]
+        retire: Option<u8>,
+        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
+        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        database_url: Option<String>,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,

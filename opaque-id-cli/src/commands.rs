@@ -28,6 +28,7 @@ use crate::audit::AuditLog;
 use crate::engines::{self, Tables};
 use crate::lines;
 use crate::output::{block_on, line, report, shown, warn};
+use crate::packs::in_use;
 use crate::resource::{self, Opened, Shown};
 use crate::resources::{self, Described, Resources};
 use crate::secrets::{Opener, keyring, resources_of_subkeys};
@@ -127,13 +128,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
     let all_good = match args.command {
         Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
-        Command::Keys { secrets, plan_rotation, json } => {
+        Command::Keys { secrets, plan_rotation, in_use, retire, database_url, json } => {
             let keyring = keyring(&secrets)?;
             keys(out, &keyring, json)?;
             if plan_rotation {
                 write!(out, "\n{}", rotation::plan(&keyring, &secrets))?;
             }
-            true
+            match database_url.filter(|_| in_use || retire.is_some()) {
+                Some(url) => block_on(in_use::print(out, &url, &keyring, retire))??,
+                None => true,
+            }
         }
         Command::Seal { resource, all_secrets, json, keys } => {
             seal(out, &resource, all_secrets, json, &keys)?

@@ -1,5 +1,6 @@
 //! The error of calls on packs, the reasons of refusals, and the place of each, which messages leave out.
 
+use std::error::Error;
 use std::fmt;
 
 use opaque_id_sql::call::RunError;
@@ -11,21 +12,57 @@ use crate::format::FormatError;
 ///
 /// The message repeats neither the ORM's message, which may contain the row's values, nor an internal id. For the log,
 /// `source()` returns the ORM's error, and [`location`](Self::location) says which row or pack it is.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum PackError<E> {
     /// The database or the ORM failed.
-    #[error(
-        "a statement on a table of packs failed (if its tables are missing, `create_sql` or `opaque-id packs create` creates them)"
-    )]
-    Database(#[source] E),
+    Database(E),
     /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a
     /// transaction, the call was retried until its time was up, or was not after a timeout.
-    #[error("conflict with another transaction: roll back and retry the whole transaction")]
-    Conflict(#[source] E),
+    Conflict(E),
     /// What the table contains, or should contain, cannot be served.
-    #[error(transparent)]
-    Problem(#[from] Problem),
+    Problem(Problem),
+}
+
+impl<E: fmt::Display> fmt::Display for PackError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database(error) => {
+                f.write_str("a statement on a table of packs or an encrypted column failed")?;
+                let error = error.to_string();
+                let names_relation =
+                    error.contains("relation ") && error.contains("does not exist");
+                match names_relation
+                    || error.contains("doesn't exist")
+                    || error.contains("no such table")
+                {
+                    true => f.write_str(
+                        ": create the missing tables by `create_sql` or `opaque-id packs create`",
+                    ),
+                    false => Ok(()),
+                }
+            }
+            Self::Conflict(_) => f.write_str(
+                "conflict with another transaction: roll back and retry the whole transaction",
+            ),
+            Self::Problem(problem) => problem.fmt(f),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for PackError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Database(error) | Self::Conflict(error) => Some(error),
+            Self::Problem(problem) => problem.source(),
+        }
+    }
+}
+
+impl<E> From<Problem> for PackError<E> {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
 }
 
 impl<E> PackError<E> {
@@ -217,8 +254,10 @@ pub enum Problem {
         "the row or pack was changed concurrently on every attempt, or since the transaction began; retry later, or merge less often"
     )]
     Outrun,
-    /// There are too few rows to train a dictionary.
-    #[error("expected more rows to train a dictionary from, found {rows}: {reason}")]
+    /// There are too few samples to train a dictionary.
+    #[error(
+        "expected more samples for a dictionary, about a hundred times its size, found {rows}: {reason}"
+    )]
     #[non_exhaustive]
     Training {
         /// The number of rows that were sampled.

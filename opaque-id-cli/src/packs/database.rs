@@ -97,6 +97,11 @@ impl Database {
         on!(self, |pool| sql.execute(pool).await.map(drop))
     }
 
+    /// Returns rows like [`Transaction::rows`], in a transaction of their own.
+    pub(super) async fn rows(&self, sql: String) -> sqlx::Result<Vec<Found>> {
+        self.begin().await?.rows(sql).await
+    }
+
     pub(super) async fn integer(&self, sql: String) -> Result<u64> {
         let sql = AssertSqlSafe(sql);
         let integer: i64 = on!(self, |pool| query_scalar(sql).fetch_one(pool).await)?;

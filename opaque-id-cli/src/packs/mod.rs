@@ -20,6 +20,7 @@ use database::Database;
 use settings::Contents;
 
 mod database;
+pub(crate) mod in_use;
 mod old_table;
 mod rows;
 mod settings;

@@ -10,8 +10,8 @@ use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
 use opaque_id_packs::{
-    ByEncryptedKey, ByKey, Encoding, Group, Grouped, InGroup, Json, Lenient, Order, Raw, Settings,
-    TableName, Undecoded, Update,
+    ByEncryptedKey, ByKey, Encoding, Group, Grouped, InGroup, Json, Lenient, Normalizer, Order,
+    Raw, Settings, TableName, Text, Undecoded, Update,
 };
 use opaque_id_sqlx::{Dialect, Internal, OpaqueId};
 use opaque_id_tests::Result;
@@ -57,6 +57,8 @@ pub(crate) const ALL: &[Case] = cases![
     packs_without_the_key_of_a_group,
     columns_from_day_to_day,
     columns_of_integers,
+    columns_that_had_plaintext,
+    secrets_that_are_in_use,
 ];
 
 #[derive(OpaqueId)]
@@ -252,10 +254,11 @@ fn packs_without_an_application(database: &Database) -> Result {
     let settings = ["--pack-bytes", "15960", "--pack-level", "3", "--pack-padding", "padme"];
     let create = events("create", &settings);
     let (_, stderr) = fails(database, OLD, &events("verify", &[]), "")?;
-    contains(&stderr, "`opaque-id packs create` creates them): ")?;
+    contains(&stderr, "create the missing tables by `create_sql` or `opaque-id packs create`: ")?;
     let created = ok(database, OLD, &create, "")?;
     let expected = "encoding       json\n\
                     order          by key\n\
+                    rows           without groups\n\
                     erase_after    3600\n\
                     pack_bytes     15960\n\
                     pack_level     3\n\
@@ -1055,6 +1058,142 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     ends_with(&stdout, "299 values could be read; 1 problem\n")
 }
 
+/// Creates a table of 1,000 customers with their addresses in plaintext, and returns the arguments of a command for the column.
+fn customers(
+    database: &Database,
+) -> Result<impl Fn(&'static str, &[&'static str]) -> Vec<&'static str>> {
+    let (id, value) = (key_type(database), value_type(database));
+    let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
+    database.execute(&format!(
+        "CREATE TABLE customers (id {id} PRIMARY KEY, email VARCHAR(100), sealed {value}, email_index {index})"
+    ))?;
+    let row = |i| {
+        let id = database.kind.uuid(*Internal::<Event>::generate().as_repr());
+        format!("({id}, 'Kunde{i}@Zürich.example')")
+    };
+    let rows = (0..1_000).map(row).collect::<Vec<_>>().join(", ");
+    database.execute(&format!("INSERT INTO customers (id, email) VALUES {rows}"))?;
+    let args = |command, more: &[&'static str]| {
+        let of = ["--prefix", "event", "--key", "uuid7", "--column", "customers.sealed"];
+        [&[command][..], &of, more, &["customers_email"]].concat()
+    };
+    ok(database, OLD, &args("create", &["--encoding", "raw"]), "")?;
+    Ok(args)
+}
+
+const INDEXED: [&str; 6] =
+    ["--plaintext", "email", "--index", "email_index", "--normalize", "caseless"];
+
+/// The command is killed again and again, and the application reads the values that it has written.
+fn columns_that_had_plaintext(database: &Database) -> Result {
+    let args = customers(database)?;
+    let (stdout, _) = fails(database, OLD, &args("verify", &INDEXED), "")?;
+    ends_with(&stdout, "0 values could be read; 1000 problems\n")?;
+    starts_with(
+        &stdout,
+        "a value of customers_email is in plaintext: expected it to be encrypted",
+    )?;
+    let index = args("convert", &[&INDEXED[..], &["--to", "index"]].concat());
+    let left = "1000 rows written; 1000 values are in plaintext, and 0 have no fingerprint\n";
+    expect("fingerprints", &*ok(database, OLD, &index, "")?, left)?;
+    database.execute("CREATE UNIQUE INDEX emails ON customers (email_index)")?;
+    let convert = args("convert", &INDEXED);
+    for attempt in 0..6 {
+        let mut running = command(database, OLD, &convert).stdout(Stdio::null()).spawn()?;
+        std::thread::sleep(Duration::from_millis(15 * attempt));
+        running.kill()?;
+        running.wait()?;
+    }
+    let done = ok(database, OLD, &convert, "")?;
+    ends_with(&done, " rows written; 0 values are in plaintext, and 0 have no fingerprint\n")?;
+    let good = "1000 values could be read; nothing is corrupt or missing\n";
+    expect("all values", &*ok(database, OLD, &args("verify", &INDEXED), "")?, good)?;
+    let (stdout, _) = fails(database, OLD, &args("verify", &["--index", "email_index"]), "")?;
+    ends_with(&stdout, "; 1000 problems\n")?;
+    as_application!(database, OLD, |pool, keyring| {
+        let emails = EncryptedColumn::<Event, String, Text>::open_existing(
+            &pool,
+            &keyring,
+            "customers_email",
+        );
+        let emails =
+            emails.await?.with_index(&pool, |email| Normalizer::Caseless.apply(email)).await?;
+        let found = database
+            .kind
+            .bytes(emails.fingerprint(&"KUNDE7@zürich.example".to_owned())?.as_bytes());
+        let found =
+            database.integer("COUNT(*)", &format!("customers WHERE email_index = {found}"))?;
+        expect("one customer", found, 1)?;
+    })?;
+    let back = args("convert", &[&INDEXED[..], &["--to", "plaintext"]].concat());
+    let back = ok(database, OLD, &back, "")?;
+    expect(
+        "the way back",
+        &*back,
+        "1000 rows written; 1000 values are in plaintext, and 0 have no fingerprint\n",
+    )?;
+    let emails = "customers WHERE email LIKE 'Kunde%@Z_rich.example' AND sealed IS NULL";
+    expect("texts", database.integer("COUNT(DISTINCT email)", emails)?, 1_000)
+}
+
+/// No file names the tables. Their names say nothing, and other columns have bytes as well.
+fn secrets_that_are_in_use(database: &Database) -> Result {
+    let args = customers(database)?;
+    ok(database, OLD, &args("convert", &INDEXED), "")?;
+    create_events(database, &rows(200))?;
+    let create = ["create", "--prefix", "event", "--key", "uuid7", "--groups", "visits"];
+    contains(&ok(database, OLD, &create, "")?, "rows           in groups\n")?;
+    let other = value_type(database);
+    database.execute(
+        &format!("CREATE TABLE \"Photos\" (\"the photo\" {other})")
+            .replace('"', if other == "LONGBLOB" { "`" } else { "\"" }),
+    )?;
+    let photos = database.kind.bytes(&[4; 99]);
+    let photo = database.kind.bytes(&[0xff; 99]);
+    let insert = format!("INSERT INTO \"Photos\" VALUES ({photos}), ({photo}), ({photo})");
+    database.execute(&insert.replace('"', if other == "LONGBLOB" { "`" } else { "\"" }))?;
+    let keys = |entries: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+        command
+            .arg("keys")
+            .args(more)
+            .env("OPAQUE_ID_KEYS", entries)
+            .env("DATABASE_URL", &database.url);
+        run(&mut command, "")
+    };
+    let both = format!("{NEW},{OLD}");
+    let (is_good, stdout, _) = keys(&both, &["--in-use"])?;
+    expect(&stdout, is_good, true)?;
+    for place in [
+        "customers.sealed (1000)",
+        "customers_email_meta.body (1)",
+        "events_meta.body (1)",
+        "visits_meta.body (1)",
+        "events_packs.body (",
+    ] {
+        contains(&stdout, place)?;
+    }
+    for other in ["Photos", "visits_packs", "email_index"] {
+        expect(&stdout, stdout.contains(other), false)?;
+    }
+    ends_with(&stdout, "key id 1 is needed by nothing in the database\n")?;
+    let (is_good, _, stderr) = keys(&both, &["--retire", "0"])?;
+    expect(&stderr, is_good, false)?;
+    contains(&stderr, "key id 0 cannot be retired yet: run `opaque-id packs rekey`")?;
+    contains(&keys(&both, &["--retire", "1"])?.2, "key id 1 seals")?;
+    let (is_good, stdout, _) = keys(NEW, &["--in-use"])?;
+    expect(&stdout, is_good, false)?;
+    contains(&stdout, "and the keyring has no such secret\n")?;
+
+    ok(database, &both, &events("rekey", &[]), "")?;
+    ok(database, &both, &["rekey", "--prefix", "event", "--key", "uuid7", "visits"], "")?;
+    expect("one is left", keys(&both, &["--retire", "0"])?.0, false)?;
+    ok(database, &both, &args("rekey", &[]), "")?;
+    let (is_good, stdout, stderr) = keys(&both, &["--retire", "0"])?;
+    expect(&stderr, is_good, true)?;
+    contains(&stdout, "key id 0 is needed by nothing in the database\n")
+}
+
 /// The resource is of the file, and the column of ids has the name `id`. It is a part of the table's key, so thirty rows have each id.
 fn columns_of_integers(database: &Database) -> Result {
     let value = value_type(database);
@@ -1498,7 +1637,8 @@ fn packs_that_cannot_be_opened(database: &Database) -> Result {
         refuses(OLD, &args, error)?;
     }
     // Too few rows, and then too large a dictionary.
-    let few = "error: expected more rows to train a dictionary from, found 3";
+    let few =
+        "error: expected more samples for a dictionary, about a hundred times its size, found 3";
     refuses(OLD, &events("train", &[]), few)?;
     let large = "error: invalid value '9999999' for '--bytes <N>': ";
     refuses(OLD, &events("train", &["--bytes", "9999999"]), large)

@@ -28,7 +28,7 @@ pub enum FormatError {
     },
     /// The keyring has no secret with the body's key id.
     #[error(
-        "the keyring has no secret with key id {key_id}: keep secrets until the packs are encrypted again"
+        "the keyring has no secret with key id {key_id}: put it back; `opaque-id keys --in-use` lists the tables that need it"
     )]
     #[non_exhaustive]
     UnknownKeyId {

@@ -1,0 +1,133 @@
+//! `opaque-id keys --in-use`: the secrets that the tables and encrypted columns of a database need.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use opaque_id_core::Keyring;
+use opaque_id_core::keyring::KeyId;
+use opaque_id_sql::Dialect;
+
+use super::Result;
+use super::database::{Database, Found};
+
+/// The shortest body: a header, a nonce and a tag.
+const SHORTEST: usize = 3 + 12 + 16;
+
+/// The first bytes of bodies: the number of the format, above the two bits of the key id.
+const FIRST: u8 = 1 << 2;
+
+/// Prints which columns need which secret, and returns whether the keyring has all of them and nothing needs the one to retire.
+pub(crate) async fn print(
+    out: &mut impl Write,
+    url: &str,
+    keyring: &Keyring,
+    retire: Option<u8>,
+) -> Result<bool> {
+    let database = Database::connect(url).await?;
+    let mut needs: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+    let columns = columns(&database).await?;
+    for (table, column) in &columns {
+        // Data keys of groups encrypt these rows, and the secrets encrypt the data keys.
+        let keys = table.trim_end_matches(['"', '`']);
+        let keys = ["_recent", "_packs"].iter().find_map(|suffix| keys.strip_suffix(suffix));
+        let keys = keys.map_or_else(
+            || format!("{}_{}_keys", unquoted(table), unquoted(column)),
+            |name| format!("{}_keys", unquoted(name)),
+        );
+        if columns.iter().any(|(other, _)| unquoted(other) == keys) {
+            continue;
+        }
+        for (key_id, values) in key_ids(&database, table, column).await? {
+            let place = format!("{}.{} ({values})", unquoted(table), unquoted(column));
+            needs.entry(key_id).or_default().push(place);
+        }
+    }
+    writeln!(out)?;
+    for key_id in (0..4).filter_map(KeyId::new) {
+        let (has, needs) = (keyring.key_ids().any(|held| held == key_id), needs.get(&key_id.get()));
+        match needs {
+            Some(needs) => {
+                let missing = if has { "" } else { ", and the keyring has no such secret" };
+                writeln!(out, "key id {key_id} is needed by {}{missing}", needs.join(", "))?;
+            }
+            None if has => writeln!(out, "key id {key_id} is needed by nothing in the database")?,
+            None => {}
+        }
+    }
+    let has_all = needs.keys().all(|needed| keyring.key_ids().any(|held| held.get() == *needed));
+    match retire {
+        Some(retire) if retire == keyring.sealing_key_id().get() => Err(format!(
+            "key id {retire} seals: begin with step 1 of `opaque-id keys --plan-rotation`"
+        )
+        .into()),
+        Some(retire) if needs.contains_key(&retire) => Err(format!(
+            "key id {retire} cannot be retired yet: run `opaque-id packs rekey` for the tables and columns that need it"
+        )
+        .into()),
+        _ => Ok(has_all),
+    }
+}
+
+/// Returns the columns that can have bodies, each with its table, in quotes.
+async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
+    let sql = match database.dialect() {
+        // A domain counts by its type. A table that the role cannot read is listed too, so that reading it is an error.
+        Dialect::Postgres => {
+            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname), CAST(NULL AS bytea) \
+             FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+             JOIN pg_type AS t ON t.oid = a.atttypid \
+             WHERE c.relkind IN ('r', 'm') AND a.attnum > 0 AND NOT a.attisdropped \
+             AND CAST('bytea' AS regtype) IN (t.oid, t.typbasetype) \
+             AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2"
+        }
+        Dialect::MySql => {
+            "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`'), CONCAT('`', REPLACE(column_name, '`', '``'), '`'), NULL \
+             FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) \
+             WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' \
+             AND (data_type LIKE '%blob' OR data_type LIKE '%binary') ORDER BY 1, 2"
+        }
+        _ => {
+            "SELECT '\"' || replace(m.name, '\"', '\"\"') || '\"', '\"' || replace(p.name, '\"', '\"\"') || '\"', NULL \
+             FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS p WHERE m.type = 'table' ORDER BY 1, 2"
+        }
+    };
+    let found = database.rows(sql.to_owned()).await?;
+    Ok(found.into_iter().map(|found| (found.key, found.literal)).collect())
+}
+
+/// Returns the key ids of a column's bodies, each with the number of bodies. A column has bodies if at least half of its values look like
+/// them.
+async fn key_ids(database: &Database, table: &str, column: &str) -> Result<Vec<(u8, u64)>> {
+    let (text, bytes) = match database.dialect() {
+        Dialect::Postgres => ("text", format!("encode(substr({column}, 1, 1), 'hex')")),
+        Dialect::MySql => ("char", format!("HEX(SUBSTR({column}, 1, 1))")),
+        _ => ("text", format!("hex(substr({column}, 1, 1))")),
+    };
+    let is_blob = match database.dialect() {
+        Dialect::Sqlite => format!("typeof({column}) = 'blob'"),
+        _ => format!("{column} IS NOT NULL"),
+    };
+    let null = if database.dialect() == Dialect::Postgres { "CAST(NULL AS bytea)" } else { "NULL" };
+    let sql = format!(
+        "SELECT f.first, CAST(COUNT(*) AS {text}), {null} FROM \
+         (SELECT CASE WHEN LENGTH({column}) > {SHORTEST} THEN {bytes} ELSE '' END AS first FROM {table} WHERE {is_blob}) AS f \
+         GROUP BY f.first"
+    );
+    let (mut ours, mut others) = (Vec::new(), 0);
+    for Found { key, literal, .. } in database.rows(sql).await? {
+        let count: u64 = literal.parse()?;
+        match u8::from_str_radix(&key, 16) {
+            Ok(first) if first & !0b11 == FIRST => ours.push((first & 0b11, count)),
+            _ => others += count,
+        }
+    }
+    let are_bodies = ours.iter().map(|(_, count)| count).sum::<u64>() >= others;
+    ours.sort_unstable();
+    Ok(if are_bodies { ours } else { Vec::new() })
+}
+
+/// Returns a name as people write it, without a schema of the search path.
+fn unquoted(name: &str) -> String {
+    let name = name.replace(['"', '`'], "");
+    name.strip_prefix("public.").map(str::to_owned).unwrap_or(name)
+}
