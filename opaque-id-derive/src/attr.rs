@@ -8,8 +8,8 @@ use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Member,
-    Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics,
+    LitStr, Member, Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
 };
 
 pub(crate) struct Options {
@@ -372,6 +372,8 @@ pub(crate) fn each_option(
 pub(crate) struct FieldOptions {
     pub(crate) rename: Option<Ident>,
     pub(crate) with: Option<Path>,
+    /// Whether a column decrypts the field of a view, or encrypts the field of a request.
+    pub(crate) is_encrypted: bool,
     // Only views have the options below.
     pub(crate) is_given: bool,
     pub(crate) is_into: bool,
@@ -396,6 +398,8 @@ pub(crate) fn field_options(
                 options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
             }
             "with" => options.with = Some(value(meta, with)?),
+            "decrypt" if attribute == "view" => options.is_encrypted = true,
+            "encrypt" if attribute == "model" => options.is_encrypted = true,
             "given" if attribute == "view" => options.is_given = true,
             "into" if attribute == "view" => options.is_into = true,
             "prefix" if attribute == "view" => {
@@ -406,6 +410,56 @@ pub(crate) fn field_options(
         Ok(())
     })?;
     Ok(options)
+}
+
+/// The encrypted columns of a model, in `columns = …` and `error = …` of the struct.
+#[derive(Default)]
+pub(crate) struct Columns {
+    columns: Option<Type>,
+    error: Option<Type>,
+}
+
+impl Columns {
+    /// Reads an option, unless it is another one.
+    pub(crate) fn option(&mut self, name: &str, meta: &ParseNestedMeta<'_>) -> Result<bool> {
+        match name {
+            "columns" => {
+                let wanted =
+                    "a struct with the encrypted columns of the model; write `columns = Columns`";
+                self.columns = Some(value(meta, wanted)?);
+            }
+            "error" => {
+                self.error =
+                    Some(value(meta, "the error of the columns; write `error = PackError`")?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Returns the type of the columns and their error, or `None` if no field is encrypted.
+    pub(crate) fn of(&self, input: &DeriveInput, is_used: bool) -> Result<Option<(&Type, &Type)>> {
+        match (&self.columns, &self.error, is_used) {
+            (None, None, false) => Ok(None),
+            (Some(columns), Some(error), true) => Ok(Some((columns, error))),
+            _ => Err(Error::new(
+                input.ident.span(),
+                "`decrypt` and `encrypt` of a field, and `columns = …` and `error = …` of the struct need each other",
+            )),
+        }
+    }
+}
+
+pub(crate) fn in_option(ty: &Type) -> Option<&Type> {
+    let Type::Path(ty) = ty else { return None };
+    let last = ty.path.segments.last().filter(|last| last.ident == "Option")?;
+    match &last.arguments {
+        PathArguments::AngleBracketed(of) => match of.args.first() {
+            Some(GenericArgument::Type(ty)) => Some(ty),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {

@@ -9,8 +9,8 @@ use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Fields, Member, Path, Result, Token, Type};
 
 use crate::attr::{
-    FieldOptions, crate_path, each_option, enum_path, field_options, or_default, shapes, value,
-    with_bounds,
+    Columns, FieldOptions, crate_path, each_option, enum_path, field_options, in_option,
+    or_default, shapes, value, with_bounds,
 };
 
 /// The options in `#[model(…)]` of the struct.
@@ -20,12 +20,13 @@ struct Options {
     with: Option<Path>,
     has_rest: bool,
     given: Vec<(Ident, Type)>,
+    columns: Columns,
     krate: Option<Path>,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let shapes = shapes(input, "IntoModel")?;
-    let Options { model, with: with_all, has_rest, given, krate } = options(input)?;
+    let Options { model, with: with_all, has_rest, given, columns, krate } = options(input)?;
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
@@ -42,6 +43,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let mut named = named.map(|field| &field.attrs);
     let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    let mut is_used = false;
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;
     let mut arms = Vec::new();
@@ -55,11 +57,11 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         let in_variant = as_serde_sees_it.as_ref().map_or(Vec::new(), |it| in_variant(it, number));
         let (mut sources, mut values) = (Vec::new(), Vec::new());
         for (name, field_value, field) in shape.fields() {
-            let FieldOptions { rename, with, .. } = field_options(
+            let FieldOptions { rename, with, is_encrypted, .. } = field_options(
                 field,
                 "model",
                 "a function that takes the opened value; write `with = Set`",
-                "unknown option; the options of a request's field are `rename` and `with`",
+                "unknown option; the options of a request's field are `rename`, `with` and `encrypt`",
             )?;
             let serde = named.next();
             let shown = serde.map_or(name.to_token_stream().to_string(), |it| {
@@ -75,12 +77,32 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let opening = quote!(#krate::__private::Opening::of(&#field_value));
             let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
             let opened = quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
+            let into = rename.map_or_else(|| name.clone(), Member::from);
+            is_used |= is_encrypted;
+            let opened = match (is_encrypted, in_option(&field.ty)) {
+                (false, _) => opened,
+                (true, None) => quote_spanned!(at=> columns.#into.encrypt(id, &#opened)),
+                (true, Some(_)) => quote_spanned! {at=>
+                    #opened.map(|value| columns.#into.encrypt(id, &value)).transpose()
+                },
+            };
+            // The request's own error is reported first.
+            let opened = match is_encrypted {
+                true => quote_spanned! {at=>
+                    match #opened {
+                        ::core::result::Result::Ok(encrypted) => encrypted,
+                        ::core::result::Result::Err(error) => {
+                            return ::core::result::Result::Ok(::core::result::Result::Err(error));
+                        }
+                    }
+                },
+                false => opened,
+            };
             let opened = match with.as_ref().or(with_all.as_ref()) {
                 Some(with) => quote_spanned!(with.span()=> #with(#opened)),
                 None => opened,
             };
             sources.push(quote!(#name: #field_value));
-            let into = rename.map_or(name, Member::from);
             values.push(quote!(#into: #opened));
         }
         let (variant, into) = match (shape.variant, other) {
@@ -94,6 +116,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             #variant { #(#sources),* } => #into { #(#values,)* #(#given_names,)* #rest }
         });
     }
+    let columns = columns.of(input, is_used)?;
+    if columns.is_some() && !given_names.iter().any(|name| name == "id") {
+        let wanted =
+            "a value is encrypted for the id of its row; write `given(id: Internal<User>)`";
+        return Err(Error::new(input.ident.span(), wanted));
+    }
     let (ty, pattern) = match &given_names[..] {
         [] => (None, quote!(request)),
         names => (Some(quote!(#(, #given_types)*)), quote!((request, #(#names),*))),
@@ -105,6 +133,25 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         None => quote!(#request #type_generics),
         Some(given) => quote!((#request #type_generics #given)),
     };
+    if let Some((columns, error)) = columns {
+        let vis = &input.vis;
+        return Ok(quote! {
+            impl #impl_generics #request #type_generics #where_clause {
+                /// Opens the ids of the request, and encrypts its values for the row with this id.
+                #[allow(unused_imports, unused_variables, clippy::needless_update)]
+                #vis fn encrypt(
+                    self,
+                    keyring: &#krate::Keyring,
+                    #(#given_names: #given_types,)*
+                    columns: &#columns,
+                ) -> ::core::result::Result<::core::result::Result<#model, #error>, #krate::RequestError> {
+                    use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
+                    let request = self;
+                    ::core::result::Result::Ok(::core::result::Result::Ok(match request { #(#arms,)* }))
+                }
+            }
+        });
+    }
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #krate::IntoModel<#model> for #of #where_clause {
@@ -148,9 +195,10 @@ fn options(input: &DeriveInput) -> Result<Options> {
                 Ok(())
             })?,
             "crate" => options.krate = Some(crate_path(meta)?),
+            _ if options.columns.option(name, meta)? => {}
             _ => {
                 return Err(meta.error(
-                    "unknown option; the options of a request are `into`, `with`, `default`, `given` and `crate`",
+                    "unknown option; the options of a request are `into`, `with`, `default`, `given`, `columns`, `error` and `crate`",
                 ));
             }
         }

@@ -6,13 +6,13 @@ use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Member, Path,
-    PathArguments, Result, Type, bracketed, parenthesized,
+    DeriveInput, Error, Field, Ident, LitBool, LitStr, Member, Path, Result, Type, bracketed,
+    parenthesized,
 };
 
 use crate::attr::{
-    self, FieldOptions, Shape, crate_path, each_option, enum_path, or_default, shapes, value,
-    with_bounds,
+    self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, or_default,
+    shapes, value, with_bounds,
 };
 
 /// The options in `#[view(…)]` of the struct.
@@ -20,6 +20,7 @@ use crate::attr::{
 struct Options {
     models: Vec<Type>,
     is_part: bool,
+    columns: Columns,
     krate: Option<Path>,
 }
 
@@ -44,18 +45,18 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         filled.push((shape.other("view")?, Filled::new(shape, &krate, &mut given)?));
     }
 
-    let view = &input.ident;
+    let is_encrypted = filled.iter().any(|(_, filled)| filled.is_encrypted);
+    let columns = options.columns.of(input, is_encrypted)?;
+    let (view, vis) = (&input.ident, &input.vis);
     let generics = with_bounds(input, &krate);
     let (_, type_generics, _) = input.generics.split_for_impl();
     let (impl_generics, _, where_clause) = generics.split_for_impl();
     let impls = options.models.iter().map(|model| {
+        let types = given.iter().map(|(_, ty)| ty);
+        let names = given.iter().map(|(name, _)| name);
         let (ty, pattern) = match &given[..] {
             [] => (quote!(#model), quote!(model)),
-            given => {
-                let types = given.iter().map(|(_, ty)| ty);
-                let names = given.iter().map(|(name, _)| name);
-                (quote!((#model, #(#types),*)), quote!((model, #(#names),*)))
-            }
+            _ => (quote!((#model, #(#types),*)), quote!((model, #(#names),*))),
         };
         let body = match &filled[..] {
             [(None, Filled { first, rest, values, .. })] => quote! {
@@ -78,17 +79,37 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 quote!(match model { #(#arms)* })
             }
         };
+        let view = quote!(#view #type_generics);
+        let fills = quote! {
+            use #krate::__private::{
+                FillAsItIs as _, FillByParts as _, FillByView as _, FillNotAtAll as _,
+            };
+        };
+        let Some((columns, error)) = columns else {
+            return Ok(quote! {
+                #[automatically_derived]
+                impl #impl_generics #krate::IntoView<#view> for #ty #where_clause {
+                    #[allow(unused_imports, unused_variables)]
+                    #[inline]
+                    fn into_view(self, keyring: &#krate::Keyring) -> #view {
+                        #fills
+                        let #pattern = self;
+                        #body
+                    }
+                }
+            });
+        };
         Ok(quote! {
-            #[automatically_derived]
-            impl #impl_generics #krate::IntoView<#view #type_generics> for #ty #where_clause {
+            impl #impl_generics #view #where_clause {
+                /// Seals the ids of a model, and decrypts its encrypted fields.
                 #[allow(unused_imports, unused_variables)]
-                #[inline]
-                fn into_view(self, keyring: &#krate::Keyring) -> #view #type_generics {
-                    use #krate::__private::{
-                        FillAsItIs as _, FillByParts as _, FillByView as _, FillNotAtAll as _,
-                    };
-                    let #pattern = self;
-                    #body
+                #vis fn decrypt(
+                    keyring: &#krate::Keyring,
+                    #pattern: #ty,
+                    columns: &#columns,
+                ) -> ::core::result::Result<Self, #error> {
+                    #fills
+                    ::core::result::Result::Ok({ #body })
                 }
             }
         })
@@ -106,6 +127,7 @@ struct Filled {
     first: Vec<TokenStream>,
     rest: Vec<TokenStream>,
     values: Vec<TokenStream>,
+    is_encrypted: bool,
 }
 
 impl Filled {
@@ -116,10 +138,14 @@ impl Filled {
     ) -> Result<Self> {
         let mut all = Self::default();
         for (name, field_value, field) in shape.fields() {
-            let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
+            let FieldOptions { rename, with, is_encrypted, is_given, is_into, prefix } =
+                field_options(field)?;
             let ty = &field.ty;
+            all.is_encrypted |= is_encrypted;
             all.values.push(quote!(#name: #field_value));
-            if shape.variant.is_some() && (is_given || with.is_some() || prefix.is_some()) {
+            if shape.variant.is_some()
+                && (is_given || with.is_some() || prefix.is_some() || is_encrypted)
+            {
                 return Err(Error::new_spanned(
                     field,
                     "a variant is filled from the variant of the model: its fields have only `rename` and `into`",
@@ -135,6 +161,22 @@ impl Filled {
                 all.rest.push(quote! {
                     let #field_value: #ty = #part!([#krate] [#prefix] [#ty]);
                 });
+            } else if is_encrypted {
+                let from = rename.map_or(name, Member::from);
+                let decrypted = match in_option(ty) {
+                    Some(_) => quote_spanned! {ty.span()=>
+                        match &model.#from {
+                            ::core::option::Option::Some(value) => {
+                                ::core::option::Option::Some(columns.#from.decrypt(model.id, value)?)
+                            }
+                            ::core::option::Option::None => ::core::option::Option::None,
+                        }
+                    },
+                    None => {
+                        quote_spanned!(ty.span()=> columns.#from.decrypt(model.id, &model.#from)?)
+                    }
+                };
+                all.first.push(quote_spanned!(ty.span()=> let #field_value: #ty = #decrypted;));
             } else {
                 let from = rename.map_or(name, Member::from);
                 let value = match shape.variant {
@@ -179,8 +221,9 @@ fn expand_part<'f>(
     let (mut names, mut types, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for field in fields {
         let Some(name) = &field.ident else { continue };
-        let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
-        if with.is_some() || is_given || prefix.is_some() {
+        let FieldOptions { rename, with, is_encrypted, is_given, is_into, prefix } =
+            field_options(field)?;
+        if with.is_some() || is_given || prefix.is_some() || is_encrypted {
             return Err(Error::new_spanned(
                 field,
                 "a part is filled from the fields of its view's model: its fields have only `rename` and `into`",
@@ -217,18 +260,6 @@ fn expand_part<'f>(
         #[allow(unused_imports)]
         pub(crate) use #of_part as #view;
     })
-}
-
-fn in_option(ty: &Type) -> Option<&Type> {
-    let Type::Path(ty) = ty else { return None };
-    let last = ty.path.segments.last().filter(|last| last.ident == "Option")?;
-    match &last.arguments {
-        PathArguments::AngleBracketed(of) => match of.args.first() {
-            Some(GenericArgument::Type(ty)) => Some(ty),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 fn part_path(ty: &Type) -> Result<&Path> {
@@ -332,8 +363,9 @@ fn options(input: &DeriveInput) -> Result<Options> {
             "from" => options.models.push(value(meta, "a type; write `from = User`")?),
             "part" => options.is_part = true,
             "crate" => options.krate = Some(crate_path(meta)?),
+            _ if options.columns.option(name, meta)? => {}
             _ => {
-                let known = "unknown option; the options of a view are `from`, `part` and `crate`";
+                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error` and `crate`";
                 return Err(meta.error(known));
             }
         }
@@ -351,14 +383,20 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
         field,
         "view",
         "a function that takes `&` of the model; write `with = initials`",
-        "unknown option; the options of a view's field are `rename`, `into`, `with`, `given` and `prefix`",
+        "unknown option; the options of a view's field are `rename`, `into`, `with`, `given`, `prefix` and `decrypt`",
     )?;
     let is_of_one = options.rename.is_some() || options.is_into;
-    let is_used = [is_of_one, options.with.is_some(), options.is_given, options.prefix.is_some()];
+    let is_used = [
+        is_of_one && !(options.is_encrypted && !options.is_into),
+        options.with.is_some(),
+        options.is_given,
+        options.prefix.is_some(),
+        options.is_encrypted,
+    ];
     if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
         return Err(Error::new_spanned(
             field,
-            "`with`, `given` and `prefix` stand alone: a field has only one of them, and neither `rename` nor `into`",
+            "`with`, `given`, `prefix` and `decrypt` stand alone: a field has only one of them, and no `into`; only `decrypt` has `rename`",
         ));
     }
     Ok(options)

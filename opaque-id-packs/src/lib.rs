@@ -1,4 +1,8 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "sqlx", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "sqlx"),
+    doc = "Encrypted columns and tables of packs: the README has the introduction."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod cache;
