@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_sql::statement::Cell;
 use uuid::Uuid;
 
@@ -11,6 +12,7 @@ use crate::format::vectors::{self, Body, bytes, number};
 use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
 use crate::group::Group;
 use crate::id_column::IdColumn;
+use crate::index::Normalizer;
 use crate::name::TableName;
 use crate::stored::Stored;
 use crate::table::{Context, Table};
@@ -50,6 +52,27 @@ fn stored(body: &Body) -> Stored {
 
 fn value(bytes_of: &str, group: Option<&str>) -> Value {
     Value::new(bytes(bytes_of), group.map(number))
+}
+
+#[test]
+fn fingerprints_are_those_of_the_vectors() {
+    for vector in vectors::indexes() {
+        let master = MasterSecret::from_hex(&vector.master).expect("a secret");
+        let keyring = Keyring::builder().sealing(3, master).build().expect("a secret");
+        let name = TableName::new(&vector.column).context(&vector.context);
+        let ids = IdColumn::Uuid;
+        let table = Table::new(keyring.into(), &vector.domain, name, ids, None).expect("a table");
+        let key = table.derive_index().expect("a key");
+        assert_eq!(key.as_bytes(), bytes(&vector.key));
+        for (normalizer, text, fingerprint) in &vector.fingerprints {
+            let normalizer = match &**normalizer {
+                "exact" => Normalizer::Exact,
+                "nfc" => Normalizer::Nfc,
+                _ => Normalizer::Caseless,
+            };
+            assert_eq!(key.fingerprint(&normalizer.apply(text)), bytes(fingerprint), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn shell(command: &str, folder: &Path) -> Output {
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", bin.display()))
         .env_remove("OPAQUE_ID_KEYS")
+        .env("DATABASE_URL", "sqlite:shop.db?mode=rwc")
         .output()
         .expect("bash runs")
 }

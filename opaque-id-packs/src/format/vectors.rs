@@ -11,6 +11,18 @@ struct Vectors {
     dictionary: String,
     vectors: Vec<Vector>,
     tables: Vec<Table>,
+    indexes: Vec<Index>,
+}
+
+/// A blind index, with a normalizer, a text and a fingerprint each.
+#[derive(Deserialize)]
+pub(crate) struct Index {
+    pub(crate) master: String,
+    pub(crate) domain: String,
+    pub(crate) column: String,
+    pub(crate) context: String,
+    pub(crate) key: String,
+    pub(crate) fingerprints: Vec<(String, String, String)>,
 }
 
 /// A table with settings.
@@ -95,6 +107,11 @@ fn read() -> Vectors {
 /// The tables of the vectors.
 pub(crate) fn tables() -> Vec<Table> {
     read().tables
+}
+
+/// The blind indexes of the vectors.
+pub(crate) fn indexes() -> Vec<Index> {
+    read().indexes
 }
 
 fn kind(number: u8) -> Kind {
