@@ -188,7 +188,7 @@ pub(crate) enum Command {
     /// Tables of packs: settings, checks, secrets, dictionaries, and all rows
     Packs {
         #[command(subcommand)]
-        command: Packs,
+        command: Box<Packs>,
     },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///

@@ -387,7 +387,7 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
     )?;
     let is_of_one = options.rename.is_some() || options.is_into;
     let is_used = [
-        is_of_one && !(options.is_encrypted && !options.is_into),
+        is_of_one && (options.is_into || !options.is_encrypted),
         options.with.is_some(),
         options.is_given,
         options.prefix.is_some(),
