@@ -39,6 +39,8 @@ use crate::slot::Slot;
     label = "not a resource",
     note = "add `#[derive(OpaqueId)] #[opaque_id(prefix = \"…\")]` to the type"
 )]
+// rust-analyzer shows the key and the form of a type.
+#[cfg_attr(rust_analyzer, doc(notable_trait))]
 pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;

@@ -14,6 +14,8 @@ use syn::{
 
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
+    /// The place of the word `prefix`.
+    pub(crate) option: Span,
     pub(crate) domain: LitStr,
     /// The kind of key, or `None` for `Uuid7`.
     pub(crate) key: Option<Type>,
@@ -27,6 +29,7 @@ pub(crate) struct Options {
 #[derive(Default)]
 struct Given {
     prefix: Option<LitStr>,
+    option: Option<Span>,
     domain: Option<LitStr>,
     key: Option<Type>,
     form: Option<LitStr>,
@@ -88,6 +91,7 @@ impl Options {
             (Some(prefix), Ok(form), Ok(krate)) if errors.is_empty() => Ok(Self {
                 domain: given.domain.unwrap_or_else(|| prefix.clone()),
                 prefix,
+                option: given.option.unwrap_or_else(Span::call_site),
                 key: given.key,
                 form,
                 internal: given.internal,
@@ -112,6 +116,7 @@ const FORMS: &str = "write `form = \"text\"`, `\"short\"`, `\"tagged\"`, `\"uuid
 impl Given {
     fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
         if meta.path.is_ident("prefix") {
+            self.option = meta.path.get_ident().map(Ident::span);
             set(&mut self.prefix, meta, "prefix", "a string; write `prefix = \"user\"`")
         } else if meta.path.is_ident("domain") {
             set(&mut self.domain, meta, "domain", "a string; write `domain = \"user\"`")

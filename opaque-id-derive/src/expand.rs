@@ -1,13 +1,16 @@
 //! Generates the impl of `OpaqueId`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use syn::{DeriveInput, Result, Type, parse_quote};
 
 use crate::attr::{Options, or_default};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let Options { prefix, domain, key, form, internal, krate } = Options::parse(input)?;
+    let Options { prefix, option, domain, key, form, internal, krate } = Options::parse(input)?;
+    let look = look(&prefix.value(), &form.to_string());
+    // rust-analyzer shows the documentation of this constant for the word `prefix` of the attribute.
+    let option = Ident::new("PREFIX", Span::call_site().located_at(option));
     let krate = or_default(krate, default_crate)?;
     let key = match key {
         Some(key) if is_kind(&key) => quote!(#krate::key::#key),
@@ -42,7 +45,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             type Key = #key;
             type Form = #form;
             type Internal = #internal;
-            const PREFIX: &'static str = #prefix;
+            #[doc = #look]
+            const #option: &'static str = #prefix;
             const DOMAIN: &'static str = #domain;
 
             fn slot() -> &'static #krate::__private::Slot {
@@ -53,8 +57,38 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
+/// Documents the ids of a prefix and a form.
+fn look(prefix: &str, form: &str) -> String {
+    let id = match form {
+        "UuidForm" | "MappedUuid" => "b141f7fe-3115-84f0-b7be-f0b5c2b7862c".to_owned(),
+        "Short" => format!("{prefix}_6wr8ndhrz4xkw"),
+        "Tagged" => format!("{prefix}_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e"),
+        _ => format!("{prefix}_7x1nhm7sq0r1qh4pewbejb04n3"),
+    };
+    format!("Ids have the form `{form}` and look like `{id}`.")
+}
+
 /// Returns whether a key is the bare name of a kind. Such a name needs no import, like a form.
 fn is_kind(key: &Type) -> bool {
     const KINDS: [&str; 4] = ["StructuredKey", "Ulid", "Uuid", "Uuid7"];
     matches!(key, Type::Path(key) if KINDS.iter().any(|kind| key.path.is_ident(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_documents_the_form_and_an_id() {
+        for (form, id) in
+            [("text", "team_7x1nhm7sq0r1qh4pewbejb04n3"), ("short", "team_6wr8ndhrz4xkw")]
+        {
+            let input = parse_quote!(
+                #[opaque_id(prefix = "team", key = i64, form = #form)]
+                struct Team;
+            );
+            let expanded = expand(&input, "::opaque_id_core").map(|it| it.to_string());
+            assert!(expanded.is_ok_and(|it| it.contains(&format!("and look like `{id}`."))));
+        }
+    }
 }

@@ -11,6 +11,8 @@
     reason = "nobody depends on it but tests and benchmarks"
 )]
 
+#[cfg(feature = "browser")]
+pub mod browser;
 pub mod conformance;
 pub mod database;
 pub mod kind;

@@ -6,13 +6,14 @@
 use cargo_metadata::Metadata;
 
 use crate::manifests::{is_published, metadata, value};
-use crate::{Result, cargo, circles, documents, run, target_dir, tools};
+use crate::{Result, cargo, circles, documents, run, target_dir, templates, tools};
 
 pub(crate) fn check() -> Result {
     tools::debian("need", "linked")?;
     let metadata = metadata()?;
     rust_versions(&metadata)?;
     dependencies(&metadata)?;
+    templates::check(&metadata)?;
     let ours = metadata.packages.iter().filter(|it| it.source.is_none());
     circles::check(ours.flat_map(|it| &it.targets).map(|it| it.src_path.as_std_path()))?;
     documents::check()?;

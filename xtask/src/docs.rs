@@ -1,5 +1,5 @@
 //! `cargo xtask docs`: a site of the documents in docs/SUMMARY.md, by mdBook. Pages are copies in `target` at
-//! the same paths. Links to sources and to items of rustdoc become text.
+//! the same paths, with the built playground. Links to sources and to items of rustdoc become text.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,11 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use crate::documents::regex;
-use crate::{Result, packages, root, run, tools};
+use crate::{Result, cargo, packages, root, run, target_dir, tools};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 const PLOTS: &str = "docs/performance";
+const PLAYGROUND: &str = "docs/playground/page.html";
 
 /// A link: its text and its target.
 static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\[([^\]]*)\]\(([^)]*)\)"));
@@ -26,6 +27,13 @@ type Pages = BTreeMap<PathBuf, String>;
 pub(crate) fn docs() -> Result {
     let book = packages::empty("book")?;
     assemble(&book)?;
+    let folder = target_dir().join("playground");
+    let mut playground = cargo("run --package=playground --locked --");
+    playground.arg(&folder);
+    run(playground)?;
+    let page = book.join("src").join(PLAYGROUND);
+    fs::create_dir_all(page.with_file_name(""))?;
+    fs::copy(folder.join("playground.html"), page)?;
     let path = tools::path_with("--debug --no-default-features --features=search mdbook@0.5.4")?;
     let mut build = Command::new("mdbook");
     build.arg("build").arg(&book).env("PATH", path);
@@ -116,7 +124,10 @@ fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
             let end = to.find('#').unwrap_or(to.len());
             let file = target(document, &to[..end]);
             let files = [file.clone(), file.join("README.md")];
-            let shown = files.iter().find(|it| pages.contains_key(*it) || it.starts_with(PLOTS));
+            let is_shown = |it: &&PathBuf| {
+                pages.contains_key(*it) || it.starts_with(PLOTS) || **it == Path::new(PLAYGROUND)
+            };
+            let shown = files.iter().find(is_shown);
             match shown {
                 Some(file) => format!("[{text}]({up}{}{})", file.display(), &to[end..]),
                 None if to.starts_with("https:") => link[0].to_owned(),
@@ -169,6 +180,7 @@ mod tests {
         for (text, expected) in [
             ("[sqlx](../opaque-id-sqlx)", "[sqlx](../opaque-id-sqlx/README.md)"),
             ("[a](https://docs.rs/opaque-id-sqlx#b)", "[a](../opaque-id-sqlx/README.md#b)"),
+            ("[a](playground/page.html)", "[a](../docs/playground/page.html)"),
             ("[`Id`], [a `b`](Id) and [`c`](../fuzz/d.rs)", "`Id`, a `b` and `c`"),
         ] {
             assert_eq!(page(text), expected);

@@ -13,6 +13,7 @@ mod older;
 mod packages;
 mod release;
 mod targets;
+mod templates;
 mod test;
 mod tools;
 

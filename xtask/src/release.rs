@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::tools::{cargo_of, nightly, of_pypi, path_with, rustup};
 use crate::{
     Result, cargo, docs, fuzz, manifests, minimal, older, output, packages, root, run, target_dir,
-    targets,
+    targets, templates,
 };
 
 type Check = (&'static str, fn() -> Result);
@@ -34,9 +34,6 @@ pub(crate) const CHECKS: [Check; 18] = [
     ("targets", targets::targets),
     ("fuzz", || fuzz::fuzz(None, 300)),
 ];
-
-/// The applications with each ORM that are also built from the packages.
-const EXAMPLES: [&str; 3] = ["actix-diesel", "axum-seaorm", "axum-sqlx"];
 
 /// The files of a forge, by their schema in check-jsonschema.
 const FORGE: [(&str, &[&str]); 4] = [
@@ -73,14 +70,15 @@ fn loco() -> Result {
     run(cargo("test --manifest-path=examples/loco/Cargo.toml --target-dir=target/loco"))
 }
 
-/// Compiles the README's first example from the packages alone, tests the packages' contents, and compiles
-/// the examples.
+/// Compiles the README's first example from the packages alone, tests the packages' contents, and compiles a
+/// project of each template.
 fn packed() -> Result {
     let published = manifests::published()?;
-    let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
+    let names = Vec::from_iter(published.iter().map(String::as_str));
     let folder = packages::empty("packed")?;
     packages::unpack(root(), &names, "--locked", &folder)?;
     packages::first(&folder.join("first"))?;
+    templates::generate(&folder)?;
     packages::workspace(&folder, root(), &published)?;
     let mut test = cargo("test --workspace --all-features");
     test.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());

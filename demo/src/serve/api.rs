@@ -10,8 +10,10 @@ use axum::response::IntoResponse;
 use opaque_id_axum::{
     InvalidPage, Json, Links, NotFound, Opened, PageQuery, Path, Refusal, Rejection,
 };
+use opaque_id_seaorm::inspect::inspect;
+use opaque_id_seaorm::resource::SealedResource;
 use opaque_id_seaorm::{
-    Cursor, External, Internal, IntoModel, IntoView, Keyring, MasterSecret, OpaqueId, View,
+    Cursor, External, IdError, Internal, IntoModel, IntoView, Keyring, MasterSecret, OpaqueId, View,
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IdenStatic, Iterable, ModelTrait, QueryFilter, QueryOrder,
@@ -323,6 +325,35 @@ async fn stored_invoices(
     query: PageQuery<invoice::Model>,
 ) -> Result<Json<Vec<Stored>>> {
     stored::<invoice::Entity>(&app, &query).await
+}
+
+/// Returns why an id is refused, or nothing, for the demo's page only: an API never tells a client.
+pub(crate) async fn reason(
+    State(app): State<App>,
+    Path((table, id)): Path<(String, String)>,
+) -> Result<String> {
+    match &*table {
+        "customers" => reason_of::<customer::Entity>(&app, &id).await,
+        "orders" => reason_of::<order::Entity>(&app, &id).await,
+        _ => reason_of::<invoice::Entity>(&app, &id).await,
+    }
+}
+
+async fn reason_of<E>(app: &App, text: &str) -> Result<String>
+where
+    E: Resource<Model: SealedResource>,
+{
+    let keyring = app.keyring.current();
+    let opened = text.parse::<External<E::Model>>().and_then(|id| Ok(keyring.open(id)?));
+    let error = match opened {
+        Ok(id) => match E::find().filter(E::ID.eq(id)).one(&app.database).await? {
+            Some(_) => return Ok(String::new()),
+            None => IdError::NoRow,
+        },
+        Err(error) => error,
+    };
+    let problem = inspect(text).problem.map(|problem| format!(": {problem}"));
+    Ok(format!("{error}{}", problem.unwrap_or_default()))
 }
 
 /// A secret of the keyring.

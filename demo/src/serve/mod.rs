@@ -16,7 +16,7 @@ use axum::{Json, Router, middleware};
 use opaque_id_axum::NotFound;
 use opaque_id_seaorm::Keyring;
 use opaque_id_seaorm::keyring::SharedKeyring;
-use sea_orm::DatabaseConnection;
+use sea_orm::{DatabaseConnection, DbBackend};
 use tokio::net::TcpListener;
 use tokio::signal::ctrl_c;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -31,7 +31,7 @@ use secrets::Secrets;
 ///
 /// It prints the URL of a page that shows rows in the database next to the API's answers, pages by cursor,
 /// tampers with ids, and rotates and retires secrets. The API is described by /openapi.json. Refused ids are
-/// logged with the reason, and clients are not told it.
+/// logged with the reason. The page shows the reason, and the API's clients are not told it.
 ///
 /// The secrets are generated at each start and kept only in memory.
 #[derive(clap::Args)]
@@ -78,11 +78,12 @@ pub(crate) async fn run(args: Args) -> Result {
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await
         .map_err(|error| format!("port {port}: {error}. `--port 0` picks one that is free"))?;
-    println!(
-        "The shop is at http://{}/ on {:?}. Ctrl-C stops it.",
-        listener.local_addr()?,
-        database.get_database_backend(),
-    );
+    let backend = match database.get_database_backend() {
+        DbBackend::Sqlite => "SQLite",
+        DbBackend::Postgres => "PostgreSQL",
+        _ => "MySQL",
+    };
+    println!("The shop is at http://{}/ on {backend}. Ctrl-C stops it.", listener.local_addr()?);
     tokio::select! {
         // The server waits for a request's headers without a limit. This is enough on loopback, but a service
         // needs a proxy with a limit.
@@ -112,6 +113,7 @@ fn router(app: App) -> Router {
     api.route("/", file("text/html; charset=utf-8", include_str!("page.html")))
         .route("/page.css", file("text/css; charset=utf-8", include_str!("page.css")))
         .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page.js")))
+        .route("/demo/reasons/{table}/{id}", get(api::reason))
         .route("/openapi.json", get(|| async { Json(document) }))
         .fallback(|| async { NotFound })
         .layer(middleware::from_fn(guard::guard))

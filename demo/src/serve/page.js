@@ -42,15 +42,23 @@ function keep(id) {
   element("answer").hidden = true;
 }
 
+/** Returns the reason for the log. */
+async function reasonOf(id) {
+  const response = await fetch(`/demo/reasons/${keptTable}/${encodeURIComponent(id)}`);
+  return `The log has the reason, and a client does not get it: ${await response.text()}.`;
+}
+
 /** Sends an id, and marks the character that was changed, if one was. */
 async function send(id, changed = id.length) {
   const path = `/api/${keptTable}/`;
   const { ok, status, json } = await request(path + encodeURIComponent(id));
+  const reason = status === 404 ? await reasonOf(id) : "";
   const mark = changed < id.length ? [make("mark", {}, id[changed])] : [];
   element("request").replaceChildren(`GET ${path}${id.slice(0, changed)}`, ...mark, id.slice(changed + 1));
   element("status").className = ok ? "accepted" : "refused";
   element("status").textContent = ok ? `${status} OK` : `${status || ""} ${json.title ?? ""}`.trim();
   element("body").textContent = JSON.stringify(json, null, 2);
+  element("reason").textContent = reason;
   element("answer").hidden = false;
 }
 

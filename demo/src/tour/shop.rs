@@ -8,10 +8,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::Result;
 
+/// The user of the workspace's README.
 #[derive(OpaqueId)]
-#[opaque_id(prefix = "cus")]
-pub(crate) struct Customer {
-    pub(crate) id: Internal<Customer>,
+#[opaque_id(prefix = "user", key = i64)]
+pub(crate) struct User {
+    pub(crate) id: Internal<User>,
     pub(crate) name: String,
 }
 
@@ -19,12 +20,12 @@ pub(crate) struct Customer {
 #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
 pub(crate) struct Order {
     pub(crate) id: Internal<Order>,
-    pub(crate) customer: Internal<Customer>,
+    pub(crate) user: Internal<User>,
     pub(crate) item: String,
 }
 
 #[derive(OpaqueId)]
-#[opaque_id(prefix = "inv", key = i64)]
+#[opaque_id(prefix = "inv")]
 pub(crate) struct Invoice {
     pub(crate) id: Internal<Invoice>,
     pub(crate) cents: i64,
@@ -48,17 +49,17 @@ impl Shop {
         let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
         let pool = SqlitePoolOptions::new().connect_with(options).await?;
         sqlx::raw_sql(
-            "CREATE TABLE customers (
-                 id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+            "CREATE TABLE users (
+                 id INTEGER PRIMARY KEY,
                  name TEXT NOT NULL
              );
              CREATE TABLE orders (
                  id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
-                 customer BLOB NOT NULL REFERENCES customers (id),
+                 user INTEGER NOT NULL REFERENCES users (id),
                  item TEXT NOT NULL
              );
              CREATE TABLE invoices (
-                 id INTEGER PRIMARY KEY,
+                 id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
                  \"order\" BLOB NOT NULL REFERENCES orders (id),
                  cents INTEGER NOT NULL
              );",
@@ -68,38 +69,42 @@ impl Shop {
         Ok(Self(pool))
     }
 
-    pub(crate) async fn insert_customer(&self, customer: &Customer) -> Result {
-        sqlx::query("INSERT INTO customers (id, name) VALUES (?, ?)")
-            .bind(customer.id)
-            .bind(&customer.name)
-            .execute(&self.0)
-            .await?;
-        Ok(())
+    /// Inserts a user. Without a key, the database creates the next one.
+    pub(crate) async fn insert_user(
+        &self,
+        id: Option<Internal<User>>,
+        name: &str,
+    ) -> Result<Internal<User>> {
+        let insert = "INSERT INTO users (id, name) VALUES (?, ?) RETURNING id";
+        Ok(sqlx::query_scalar(insert).bind(id).bind(name).fetch_one(&self.0).await?)
     }
 
     pub(crate) async fn insert_order(&self, order: &Order) -> Result {
-        sqlx::query("INSERT INTO orders (id, customer, item) VALUES (?, ?, ?)")
+        sqlx::query("INSERT INTO orders (id, user, item) VALUES (?, ?, ?)")
             .bind(order.id)
-            .bind(order.customer)
+            .bind(order.user)
             .bind(&order.item)
             .execute(&self.0)
             .await?;
         Ok(())
     }
 
-    pub(crate) async fn insert_invoice(
-        &self,
-        order: Internal<Order>,
-        cents: i64,
-    ) -> Result<Internal<Invoice>> {
-        let insert = "INSERT INTO invoices (\"order\", cents) VALUES (?, ?) RETURNING id";
-        Ok(sqlx::query_scalar(insert).bind(order).bind(cents).fetch_one(&self.0).await?)
+    pub(crate) async fn insert_invoice(&self, order: Internal<Order>, cents: i64) -> Result {
+        let insert = "INSERT INTO invoices (id, \"order\", cents) VALUES (?, ?, ?)";
+        let id = Internal::<Invoice>::generate();
+        sqlx::query(insert).bind(id).bind(order).bind(cents).execute(&self.0).await?;
+        Ok(())
     }
 
-    pub(crate) async fn customer(&self, id: Internal<Customer>) -> Result<Option<Customer>> {
-        let select = "SELECT id, name FROM customers WHERE id = ?";
+    pub(crate) async fn user(&self, id: Internal<User>) -> Result<Option<User>> {
+        let select = "SELECT id, name FROM users WHERE id = ?";
         let row = sqlx::query_as(select).bind(id).fetch_optional(&self.0).await?;
-        Ok(row.map(|(id, name)| Customer { id, name }))
+        Ok(row.map(|(id, name)| User { id, name }))
+    }
+
+    pub(crate) async fn has_invoice(&self, id: Internal<Invoice>) -> Result<bool> {
+        let select = "SELECT EXISTS (SELECT 1 FROM invoices WHERE id = ?)";
+        Ok(sqlx::query_scalar(select).bind(id).fetch_one(&self.0).await?)
     }
 
     /// Returns a page ordered by key, and so by creation.
@@ -123,9 +128,9 @@ impl Shop {
     /// Returns the key as the table stores it: 16 bytes in hexadecimal, or an integer.
     pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
         let select = match table {
-            "customers" => "SELECT lower(hex(id)) FROM customers WHERE id = ?",
+            "users" => "SELECT CAST(id AS TEXT) FROM users WHERE id = ?",
             "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",
-            _ => "SELECT CAST(id AS TEXT) FROM invoices WHERE id = ?",
+            _ => "SELECT lower(hex(id)) FROM invoices WHERE id = ?",
         };
         Ok(sqlx::query_scalar(select).bind(id).fetch_one(&self.0).await?)
     }

@@ -6,6 +6,7 @@ use anstream::println;
 use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table};
+use opaque_id_sqlx::inspect::inspect;
 
 use crate::Result;
 
@@ -43,15 +44,18 @@ pub(crate) fn table<const N: usize>(
     println!("{table}");
 }
 
-/// Returns a table row for a rejected id, or an error if the id was accepted.
-pub(crate) fn rejected<V, E: Display>(
+/// Returns a table row for a refused id, or an error if the id was accepted. The reason is as precise as that
+/// of `opaque-id inspect`.
+pub(crate) fn refused<V, E: Display>(
     what: &str,
     id: impl Display,
     by: &str,
     result: std::result::Result<V, E>,
 ) -> Result<[String; 3]> {
-    match result {
-        Ok(_) => Err(format!("{what} was accepted").into()),
-        Err(error) => Ok([format!("{what}\n{id}"), by.into(), error.to_string()]),
-    }
+    let Err(error) = result else {
+        return Err(format!("{what} was accepted").into());
+    };
+    let problem = inspect(&id.to_string()).problem;
+    let reason = problem.map_or(error.to_string(), |problem| format!("{error}\n{problem}"));
+    Ok([format!("{what}\n{id}"), by.into(), reason])
 }

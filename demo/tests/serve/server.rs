@@ -46,8 +46,10 @@ impl Server {
 
     pub(crate) fn start_by(command: Command) -> Result<Self> {
         let (process, url) = Running::start(command, |line| {
-            let (_, url) = line.split_once(" http://")?;
-            Some(format!("http://{}", url.split_once('/')?.0))
+            let (address, end) = line.split_once(" http://")?.1.split_once('/')?;
+            let names = ["SQLite", "PostgreSQL", "MySQL"];
+            assert!(names.iter().any(|name| end.starts_with(&format!(" on {name}. "))), "{line}");
+            Some(format!("http://{address}"))
         })?;
         let agent = Agent::config_builder()
             .http_status_as_error(false)

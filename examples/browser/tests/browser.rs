@@ -4,11 +4,9 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use fantoccini::{Client, ClientBuilder, Locator};
-use hyper_util::client::legacy::connect::HttpConnector;
 use opaque_id_tests::Result;
-use opaque_id_tests::tools::{Running, chromedriver};
-use serde_json::{Value, json};
+use opaque_id_tests::browser::{DESK, Visit, visit};
+use opaque_id_tests::tools::Running;
 use wasm_bindgen_cli_support::Bindgen;
 
 const KEYS: &str = "0:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
@@ -22,45 +20,32 @@ async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() 
     server.env("FRONT_END", folder.path());
     let (_server, address) =
         Running::start(server, |line| Some(line.split_once("http://")?.1.trim_end().to_owned()))?;
-    let (_driver, port) = chromedriver()?;
-    // Tests may run as root, so there is no sandbox.
-    let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
-    let Value::Object(capabilities) = json!({ "goog:chromeOptions": { "args": args } }) else {
-        return Err("not an object".into());
-    };
-    let client = ClientBuilder::new(HttpConnector::new())
-        .capabilities(capabilities)
-        .connect(&format!("http://127.0.0.1:{port}"))
-        .await?;
-    let done = visit(&client, &format!("http://{address}")).await;
-    // The browser is closed even after an error, because a killed driver leaves it running.
-    client.close().await?;
-    done
+    let url = format!("http://{address}");
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    visit(DESK, &url.clone(), &shots, |visit| story(visit, url)).await
 }
 
-async fn visit(client: &Client, url: &str) -> Result {
-    client.goto(url).await?;
-    let [loom, shuttle] = [shown(client, "li:first-child"), shown(client, "li:last-child")];
+async fn story(visit: Visit, url: String) -> Result {
+    let [loom, shuttle] = [shown(&visit, "li:first-child"), shown(&visit, "li:last-child")];
     let (loom, shuttle) = (loom.await?, shuttle.await?);
     let loom = loom.strip_suffix(": loom").ok_or_else(|| loom.clone())?;
     let shuttle = shuttle.strip_suffix(": shuttle").ok_or_else(|| shuttle.clone())?;
     assert!(loom.starts_with("order_") && loom != shuttle);
 
-    client.goto(&format!("{url}/?order={shuttle}")).await?;
-    assert_eq!(shown(client, "#order:not(:empty)").await?, "shuttle");
-    client.goto(&format!("{url}/?order={}", loom.replacen("order", "user", 1))).await?;
+    visit.client.goto(&format!("{url}/?order={shuttle}")).await?;
+    assert_eq!(shown(&visit, "#order:not(:empty)").await?, "shuttle");
+    let other = loom.replacen("order", "user", 1);
+    visit.client.goto(&format!("{url}/?order={other}")).await?;
     // The browser shows the error of parsing.
-    let refused = shown(client, "#order:not(:empty)").await?;
+    let refused = shown(&visit, "#order:not(:empty)").await?;
     assert!(refused.ends_with("it is an id of another resource"), "{refused}");
     Ok(())
 }
 
 /// Returns the text of an element, once there is one.
-async fn shown(client: &Client, selector: &str) -> Result<String> {
-    match client.wait().for_element(Locator::Css(selector)).await {
-        Ok(element) => Ok(element.text().await?),
-        Err(error) => Err(format!("{error}: {}", client.source().await?).into()),
-    }
+async fn shown(visit: &Visit, selector: &str) -> Result<String> {
+    visit.until(&format!("return document.querySelector('{selector}') !== null")).await?;
+    visit.text(selector).await
 }
 
 /// Builds the front end like the README's commands.

@@ -20,7 +20,7 @@ const ADDRESS: &str = "localhost:3000";
 
 /// Bash functions for the programs that the commands start.
 const PROGRAMS: &str = r#"
-cargo() { shift 3; [ "$1" != -- ] || shift; exec "$EXAMPLE" "$@"; }
+cargo() { shift; [ "$1" != -p ] || shift 2; [ "$1" != -- ] || shift; exec "$EXAMPLE" "$@"; }
 opaque-id() { "${EXAMPLE%/*}/opaque-id" "$@"; }
 "#;
 
