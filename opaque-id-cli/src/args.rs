@@ -30,6 +30,27 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Add opaque-id to the project in the current folder: crates, ids of its tables, a secret
+    ///
+    /// Reads Cargo.toml, and adds the crates for its sqlx, diesel, SeaORM, axum and actix-web. Writes
+    /// opaque-id.keys with a new secret and mode 600, its line in .gitignore, and src/ids.rs: a type for each
+    /// table with ids, a function that reads the keyring, and for axum the router's state. With a database,
+    /// the types have the keys of its tables, and if the source uses the macros of sqlx 0.9, sqlx.toml
+    /// names them. Declares the module in src/lib.rs or src/main.rs.
+    ///
+    /// Never changes a file that is yours, except for added lines, and a second run changes nothing. Comments
+    /// in src/ids.rs say what it could not decide. Without a database, they have an example.
+    #[command(after_help = "Examples:\n  \
+        opaque-id init --dry-run\n  \
+        DATABASE_URL=postgres://localhost/shop opaque-id init")]
+    Init {
+        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…: its tables and some of their rows are read
+        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        database_url: Option<String>,
+        /// Print the changes as a diff, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Generate a secret: an entry for OPAQUE_ID_KEYS or a keys file
     Keygen {
         /// The key id of the secret, and of the ids that it seals; choose one that is not in use

@@ -295,13 +295,13 @@ pub(crate) fn drafts(
     (report, drafts)
 }
 
-fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
+pub(crate) fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     let keys = keys.into_iter().map(|key| (key.place.clone(), key));
     keys.collect()
 }
 
 /// The keys that the keys of a schema reference in the end.
-struct Roots<'k> {
+pub(crate) struct Roots<'k> {
     keys: &'k BTreeMap<Place, Key>,
     next: BTreeMap<&'k Place, Option<&'k Key>>,
     /// The keys that a 64-bit key references.
@@ -309,7 +309,7 @@ struct Roots<'k> {
 }
 
 impl<'k> Roots<'k> {
-    fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
+    pub(crate) fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
         let mut roots = Self { keys, next: BTreeMap::new(), wide: BTreeSet::new() };
         for foreign in foreign_keys {
             roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
@@ -317,6 +317,11 @@ impl<'k> Roots<'k> {
         let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(Stored::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
+    }
+
+    /// Returns whether the column references another one, even one that is no key.
+    pub(crate) fn has_reference(&self, place: &Place) -> bool {
+        self.next.contains_key(place)
     }
 
     /// Follows references of references. A cycle ends too.

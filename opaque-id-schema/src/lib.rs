@@ -2,6 +2,7 @@
 
 mod columns;
 mod error;
+mod id_table;
 mod key_column;
 mod maps;
 mod mysql;
@@ -13,6 +14,8 @@ mod sqlite;
 mod tokens;
 
 pub use error::CheckError;
+#[doc(hidden)]
+pub use id_table::IdTable;
 pub use key_column::KeyColumn;
 #[doc(hidden)]
 pub use postgres::{secure as secure_postgres, uuid_columns};
@@ -60,6 +63,19 @@ pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckErro
         Database::Postgres => postgres::key_columns(database_url).await,
         Database::MySql => mysql::key_columns(database_url).await,
         Database::Sqlite => sqlite::key_columns(database_url).await,
+    }
+}
+
+/// Returns the tables whose rows have ids, by name, for `opaque-id init`. It reads a sample of the rows.
+///
+/// # Errors
+/// The same as [`check`].
+#[doc(hidden)]
+pub async fn id_tables(database_url: &str) -> Result<Vec<IdTable>, CheckError> {
+    match database(database_url)? {
+        Database::Postgres => postgres::id_tables(database_url).await,
+        Database::MySql => mysql::id_tables(database_url).await,
+        Database::Sqlite => sqlite::id_tables(database_url).await,
     }
 }
 

@@ -28,9 +28,10 @@ use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
+    OLD_ROWS, Place, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
+use crate::id_table::{IdTable, id_tables as read_ids};
 use crate::maps::{self, Index, Part, is_map};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain};
 use crate::row::row;
@@ -152,6 +153,10 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
     repeat(async || read_key_columns(url).await).await
 }
 
+pub(crate) async fn id_tables(url: &str) -> Result<Vec<IdTable>, CheckError> {
+    repeat(async || read_id_tables(url).await).await
+}
+
 async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, CheckError> {
     let mut attempt = 1;
     loop {
@@ -180,6 +185,19 @@ async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let queried = |table: &str| format!("{database}.{table}");
     let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
     Ok(identified(keys, &foreign_keys, queried))
+}
+
+async fn read_id_tables(url: &str) -> Result<Vec<IdTable>, CheckError> {
+    let mut connection = connect(url).await?;
+    let (_, mut rows, foreign_keys) = read(&mut connection).await?;
+    rows.retain(|row| row.constraint_name.is_some());
+    let version = |(table, column): &Place| {
+        Some((format!("SUBSTR(HEX({}), 13, 1)", quote(column)), quote(table)))
+    };
+    let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
+    let tables = read_ids(&mut connection, keys, &foreign_keys, version).await?;
+    connection.close().await?;
+    Ok(tables)
 }
 
 /// Returns a connection on which no limit of the server hides rows or names.
