@@ -295,13 +295,13 @@ pub(crate) fn drafts(
     (report, drafts)
 }
 
-pub(crate) fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
+fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     let keys = keys.into_iter().map(|key| (key.place.clone(), key));
     keys.collect()
 }
 
 /// The keys that the keys of a schema reference in the end.
-pub(crate) struct Roots<'k> {
+struct Roots<'k> {
     keys: &'k BTreeMap<Place, Key>,
     next: BTreeMap<&'k Place, Option<&'k Key>>,
     /// The keys that a 64-bit key references.
@@ -309,7 +309,7 @@ pub(crate) struct Roots<'k> {
 }
 
 impl<'k> Roots<'k> {
-    pub(crate) fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
+    fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
         let mut roots = Self { keys, next: BTreeMap::new(), wide: BTreeSet::new() };
         for foreign in foreign_keys {
             roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
@@ -317,11 +317,6 @@ impl<'k> Roots<'k> {
         let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(Stored::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
-    }
-
-    /// Returns whether the column references another one, even one that is no key.
-    pub(crate) fn has_reference(&self, place: &Place) -> bool {
-        self.next.contains_key(place)
     }
 
     /// Follows references of references. A cycle ends too.
@@ -353,24 +348,49 @@ impl<'k> Roots<'k> {
 }
 
 /// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
-/// for queries.
-pub(crate) fn key_columns(
+/// for queries. `sample` returns the table for a query and the SQL for the version's digit of its UUIDs, or
+/// `None` if its rows must not be read.
+pub(crate) async fn key_columns(
+    connection: &mut impl Ask,
     keys: Vec<Key>,
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
-) -> Vec<KeyColumn> {
+    sample: impl Fn(&Place) -> Option<(String, String)>,
+) -> Result<Vec<KeyColumn>, CheckError> {
     let keys = by_place(keys);
     let roots = Roots::new(&keys, foreign_keys);
-    let ids = keys.iter().filter_map(|(place, key)| {
-        roots.wanted(place)?;
-        let of = roots.of(key);
-        Some(KeyColumn {
+    let mut ids = Vec::new();
+    for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
+        let version = match (&key.judgement, sample(place)) {
+            (Judgement::Right(Stored::Bytes), Some((table, digit))) => {
+                // It has the type of a count on all databases.
+                let versions = format!(
+                    "SELECT count(*) * CASE WHEN min(v) = '7' AND max(v) = '7' THEN 1
+                         WHEN min(v) = '4' AND max(v) = '4' THEN -1 ELSE 0 END
+                     FROM (SELECT {digit} AS v FROM {table} LIMIT 1000) AS s"
+                );
+                connection.number(versions).await?.signum()
+            }
+            _ => 0,
+        };
+        let kinds: &[_] = match (&key.judgement, version) {
+            (Judgement::Right(Stored::Integer), _) => &["i64"],
+            (Judgement::Right(Stored::Integer32), _) => &["i32"],
+            (Judgement::Right(Stored::Unsigned32), _) => &["u32"],
+            (Judgement::Right(Stored::Bytes), 1) => &["Uuid7"],
+            (Judgement::Right(Stored::Bytes), -1) => &["Uuid"],
+            (Judgement::Right(Stored::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
+            _ => &[],
+        };
+        ids.push(KeyColumn {
             table: queried(&place.0),
             column: place.1.clone(),
-            identifies: of.place.0.clone(),
-        })
-    });
-    ids.collect()
+            identifies: roots.of(key).place.0.clone(),
+            found: key.found.clone(),
+            kinds: (!roots.next.contains_key(place)).then_some(kinds),
+        });
+    }
+    Ok(ids)
 }
 
 /// Extends a column that is left alone to its table and to all tables connected to it by foreign keys,

@@ -2,7 +2,6 @@
 
 mod columns;
 mod error;
-mod id_table;
 mod key_column;
 mod maps;
 mod mysql;
@@ -14,8 +13,6 @@ mod sqlite;
 mod tokens;
 
 pub use error::CheckError;
-#[doc(hidden)]
-pub use id_table::IdTable;
 pub use key_column::KeyColumn;
 #[doc(hidden)]
 pub use postgres::{secure as secure_postgres, uuid_columns};
@@ -59,23 +56,22 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
 /// # Panics
 /// The same as [`check`].
 pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    match database(database_url)? {
-        Database::Postgres => postgres::key_columns(database_url).await,
-        Database::MySql => mysql::key_columns(database_url).await,
-        Database::Sqlite => sqlite::key_columns(database_url).await,
-    }
+    sampled_key_columns(database_url, false).await
 }
 
-/// Returns the tables whose rows have ids, by name, for `opaque-id init`. It reads a sample of the rows.
+/// Reads the key columns for `opaque-id init`, and if `samples`, up to 1000 rows of each table with UUIDs.
 ///
 /// # Errors
 /// The same as [`check`].
 #[doc(hidden)]
-pub async fn id_tables(database_url: &str) -> Result<Vec<IdTable>, CheckError> {
+pub async fn sampled_key_columns(
+    database_url: &str,
+    samples: bool,
+) -> Result<Vec<KeyColumn>, CheckError> {
     match database(database_url)? {
-        Database::Postgres => postgres::id_tables(database_url).await,
-        Database::MySql => mysql::id_tables(database_url).await,
-        Database::Sqlite => sqlite::id_tables(database_url).await,
+        Database::Postgres => postgres::key_columns(database_url, samples).await,
+        Database::MySql => mysql::key_columns(database_url, samples).await,
+        Database::Sqlite => sqlite::key_columns(database_url, samples).await,
     }
 }
 

@@ -28,10 +28,9 @@ use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Place, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
+    OLD_ROWS, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
-use crate::id_table::{IdTable, id_tables as read_ids};
 use crate::maps::{self, Index, Part, is_map};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain};
 use crate::row::row;
@@ -149,12 +148,8 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     repeat(async || read_and_check(url, exclude).await).await
 }
 
-pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    repeat(async || read_key_columns(url).await).await
-}
-
-pub(crate) async fn id_tables(url: &str) -> Result<Vec<IdTable>, CheckError> {
-    repeat(async || read_id_tables(url).await).await
+pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
+    repeat(async || read_key_columns(url, samples).await).await
 }
 
 async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, CheckError> {
@@ -177,27 +172,18 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
     error.is_some_and(|error| error.number() == ER_LOCK_DEADLOCK)
 }
 
-async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
     let (database, mut rows, foreign_keys) = read(&mut connection).await?;
-    connection.close().await?;
     rows.retain(|row| row.constraint_name.is_some());
     let queried = |table: &str| format!("{database}.{table}");
     let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
-    Ok(identified(keys, &foreign_keys, queried))
-}
-
-async fn read_id_tables(url: &str) -> Result<Vec<IdTable>, CheckError> {
-    let mut connection = connect(url).await?;
-    let (_, mut rows, foreign_keys) = read(&mut connection).await?;
-    rows.retain(|row| row.constraint_name.is_some());
-    let version = |(table, column): &Place| {
-        Some((format!("SUBSTR(HEX({}), 13, 1)", quote(column)), quote(table)))
-    };
-    let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
-    let tables = read_ids(&mut connection, keys, &foreign_keys, version).await?;
+    let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
+        samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
+    });
+    let columns = columns.await?;
     connection.close().await?;
-    Ok(tables)
+    Ok(columns)
 }
 
 /// Returns a connection on which no limit of the server hides rows or names.

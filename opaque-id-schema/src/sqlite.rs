@@ -29,10 +29,9 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Place, Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    OLD_ROWS, Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
     leave_connected_alone,
 };
-use crate::id_table::{IdTable, id_tables as read_ids};
 use crate::maps::{self, Index, Part};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote, text};
 use crate::row::row;
@@ -79,22 +78,16 @@ row! {
 
 type Columns = BTreeMap<String, Vec<Column>>;
 
-pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
     let (schema, keys) = read(&mut connection, false).await?;
+    let (foreign_keys, queried) = (&schema.foreign_keys, str::to_owned);
+    let columns = identified(&mut connection, keys, foreign_keys, queried, |(table, column)| {
+        samples.then(|| (quote(table), format!("substr(hex({}), 13, 1)", quote(column))))
+    });
+    let columns = columns.await?;
     connection.close().await?;
-    Ok(identified(keys, &schema.foreign_keys, str::to_owned))
-}
-
-pub(crate) async fn id_tables(url: &str) -> Result<Vec<IdTable>, CheckError> {
-    let mut connection = connect(url).await?;
-    let (schema, keys) = read(&mut connection, false).await?;
-    let version = |(table, column): &Place| {
-        Some((format!("substr(hex({}), 13, 1)", quote(column)), quote(table)))
-    };
-    let tables = read_ids(&mut connection, keys, &schema.foreign_keys, version).await?;
-    connection.close().await?;
-    Ok(tables)
+    Ok(columns)
 }
 
 /// Connects read-only. The schema of an untrusted file then calls no harmful function.

@@ -1,0 +1,133 @@
+//! `opaque-id init`: opaque-id in an existing project.
+
+mod manifest;
+mod module;
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use opaque_id_core::MasterSecret;
+use similar::TextDiff;
+
+use self::manifest::{Manifest, SQLX};
+use self::module::Module;
+use crate::{files, output, sqlx_toml};
+
+const KEYS: &str = "opaque-id.keys";
+
+/// Changes the project, or prints the changes. Returns notes for the caller.
+pub(crate) fn run(
+    out: &mut impl Write,
+    url: Option<&str>,
+    is_dry: bool,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut notes = Vec::new();
+    let mut manifest = Manifest::read()?;
+    let read = |url| output::block_on(opaque_id_schema::sampled_key_columns(url, true));
+    let columns = url.map(read).transpose()?.transpose()?;
+    let crates = manifest.add_crates(&mut notes);
+    let module = Module::new(&crates, columns.as_deref());
+    let (root, library) = manifest.root();
+    let (names, path) = match &library {
+        Some(library) => (format!("pub mod ids;\nextern crate self as {library};\n"), library),
+        None => ("mod ids;\n".to_owned(), &"crate".to_owned()),
+    };
+    let types = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
+    let types: Vec<_> = types.collect();
+    let mut overrides = Vec::new();
+    if crates.adapter == SQLX && !types.is_empty() && uses_macros(Path::new("src")) {
+        notes.extend(sqlx_toml::write(&mut overrides, &types, url, &[], None)?);
+        if manifest.enable_sqlx_toml().is_none() {
+            notes.push("sqlx.toml needs sqlx's feature `sqlx-toml`: add it".to_owned());
+        }
+    }
+    let source = files::read(Path::new(root))?;
+    let mut steps = String::new();
+    let declared = match source.lines().any(|line| line.ends_with("mod ids;")) {
+        true => Some(source.clone()),
+        false => after_modules(&source, &names),
+    };
+    if declared.is_none() {
+        steps = format!("- add to {root}: {}\n", names.trim().replace('\n', " "));
+    }
+    steps.extend(crates.web.iter().map(|(_, step)| format!("- {step}\n")));
+    let ignored = fs::read_to_string(".gitignore").unwrap_or_default();
+    let is_ignored = ignored.lines().any(|line| line.trim_start_matches('/') == KEYS);
+    let line = if is_ignored { String::new() } else { format!("/{KEYS}\n") };
+    let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
+
+    // The secret comes after the line that keeps it out of the repository.
+    let files = [
+        (".gitignore", format!("{ignored}{}{line}", if is_ignored { "" } else { end }), false),
+        ("Cargo.toml", manifest.document.to_string(), false),
+        ("src/ids.rs", module.text, true),
+        ("sqlx.toml", String::from_utf8(overrides)?, true),
+        (root, declared.unwrap_or(source), false),
+    ];
+    let mut is_changed = false;
+    for (path, new, is_theirs) in files {
+        let old = fs::read_to_string(path).ok();
+        let is_kept = is_theirs && old.is_some();
+        if new.is_empty() || old.as_ref() == Some(&new) {
+            continue;
+        }
+        if is_kept {
+            notes.push(format!("{path} exists and stays as it is; --dry-run shows what differs"));
+        }
+        if is_dry {
+            let from = old.as_ref().map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
+            let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), &new);
+            write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
+        } else if !is_kept {
+            is_changed = true;
+            files::write(Path::new(path), &new)?;
+            writeln!(out, "wrote {path}")?;
+        }
+    }
+    match (Path::new(KEYS).exists(), is_dry) {
+        (true, _) => {}
+        (false, true) => notes.push(format!("{KEYS} gets a new secret and mode 600")),
+        (false, false) => {
+            is_changed = true;
+            write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
+            writeln!(out, "wrote {KEYS}")?;
+        }
+    }
+    if is_changed {
+        let name = module.types.first().map_or("User", |(_, name)| name);
+        let next = include_str!("next.txt").replace("{undecided}", &module.undecided.to_string());
+        write!(out, "{}", next.replace("{steps}", &steps).replace("{name}", name))?;
+    }
+    Ok(notes)
+}
+
+fn write_secret() -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(KEYS)?;
+    MasterSecret::generate().expose_hex(|hex| writeln!(file, "0:{hex}"))
+}
+
+fn uses_macros(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => uses_macros(&entry.path()),
+        _ => fs::read_to_string(entry.path()).is_ok_and(|text| {
+            ["query!(", "query_as!(", "query_scalar!("].iter().any(|name| text.contains(name))
+        }),
+    })
+}
+
+/// Returns the source with lines after the last module's declaration, or `None` if there is none.
+fn after_modules(source: &str, lines: &str) -> Option<String> {
+    let is_module = |line: &&str| {
+        (line.starts_with("mod ") || line.starts_with("pub mod ")) && line.ends_with(";\n")
+    };
+    let last = source.split_inclusive('\n').filter(is_module).last()?;
+    let (before, after) = source.split_at(source.rfind(last)? + last.len());
+    Some(format!("{before}{lines}{after}"))
+}
