@@ -61,8 +61,7 @@ impl Manifest {
         let own = self.document.get("dependencies")?.get(name)?;
         let shared = || self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name);
         let items = [Some(own), own.get("workspace").and_then(|_| shared())];
-        let version =
-            |item: &Item| Some(item.as_str().or(item.get("version")?.as_str())?.to_owned());
+        let version = |item: &Item| Some(item.get("version").unwrap_or(item).as_str()?.to_owned());
         let version = items.into_iter().flatten().find_map(version);
         let features = items.into_iter().filter_map(|item| item?.get("features")?.as_array());
         let features = features.flatten().filter_map(|feature| Some(feature.as_str()?.to_owned()));
@@ -78,17 +77,19 @@ impl Manifest {
     }
 
     fn supported(&self, table: &'static [Row], notes: &mut Vec<String>) -> Vec<&'static Row> {
-        let found: Vec<_> = table.iter().filter(|row| self.has(row.0, row.1)).collect();
-        for (name, expected, _) in table {
-            if let Some((version, _)) = self.dependency(name)
-                && found.iter().all(|row| row.0 != *name)
-            {
-                notes.push(format!(
-                    "expected {name} {expected}, found {name} `{version}`: update it, and run the command again"
-                ));
+        let mut supported = Vec::new();
+        for rows in table.chunk_by(|row, next| row.0 == next.0) {
+            let name = rows[0].0;
+            let Some((found, _)) = self.dependency(name) else { continue };
+            match rows.iter().find(|row| self.has(name, row.1)) {
+                Some(row) => supported.push(row),
+                None => notes.push(format!(
+                    "expected {name} {}, found `{found}`: update it, and run the command again",
+                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or ")
+                )),
             }
         }
-        found
+        supported
     }
 
     /// Adds the crates that the dependencies need.

@@ -30,10 +30,7 @@ pub(crate) fn run(
     let crates = manifest.add_crates(&mut notes);
     let module = Module::new(&crates, columns.as_deref());
     let (root, library) = manifest.root();
-    let (names, path) = match &library {
-        Some(library) => (format!("pub mod ids;\nextern crate self as {library};\n"), library),
-        None => ("mod ids;\n".to_owned(), &"crate".to_owned()),
-    };
+    let path = library.as_deref().unwrap_or("crate");
     let types = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
     let types: Vec<_> = types.collect();
     let mut overrides = Vec::new();
@@ -42,6 +39,10 @@ pub(crate) fn run(
         if manifest.enable_sqlx_toml().is_none() {
             notes.push("sqlx.toml needs sqlx's feature `sqlx-toml`: add it".to_owned());
         }
+    }
+    let mut names = if library.is_some() { "pub mod ids;\n" } else { "mod ids;\n" }.to_owned();
+    if let (Some(library), false) = (&library, overrides.is_empty()) {
+        names += &format!("extern crate self as {library};\n");
     }
     let source = files::read(Path::new(root))?;
     let mut steps = String::new();
@@ -122,12 +123,17 @@ fn uses_macros(folder: &Path) -> bool {
     })
 }
 
-/// Returns the source with lines after the last module's declaration, or `None` if there is none.
+/// Returns the source with lines after a module's declaration: the last one before `ids` by name, or else the
+/// last one. Returns `None` if there is none.
 fn after_modules(source: &str, lines: &str) -> Option<String> {
-    let is_module = |line: &&str| {
-        (line.starts_with("mod ") || line.starts_with("pub mod ")) && line.ends_with(";\n")
-    };
-    let last = source.split_inclusive('\n').filter(is_module).last()?;
-    let (before, after) = source.split_at(source.rfind(last)? + last.len());
+    let mut ends = Vec::new();
+    let mut end = 0;
+    for line in source.split_inclusive('\n') {
+        end += line.len();
+        let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
+        ends.extend(name.and_then(|name| name.strip_suffix(";\n")).map(|name| (name < "ids", end)));
+    }
+    let (_, end) = ends.iter().rfind(|(is_before, _)| *is_before).or(ends.last())?;
+    let (before, after) = source.split_at(*end);
     Some(format!("{before}{lines}{after}"))
 }
