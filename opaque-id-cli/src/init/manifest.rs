@@ -7,35 +7,27 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, table, value};
 
 use crate::files;
 
-/// A dependency of a project, its supported version, and our crate's name and package.
-type Row = (&'static str, &'static str, [&'static str; 2]);
+/// The name and the package of a crate of ours.
+type Ours = [&'static str; 2];
+/// A dependency of a project, its supported version, and our crate.
+type Row = (&'static str, &'static str, Ours);
 
-pub(super) const SQLX: [&str; 2] = ["opaque-id-sqlx", "opaque-id-sqlx"];
+pub(super) const SQLX: Ours = ["opaque-id-sqlx"; 2];
 /// SeaORM and diesel come before sqlx, because their projects may also name a driver.
 const ORMS: [Row; 5] = [
-    ("sea-orm", "2", ["opaque-id-seaorm", "opaque-id-seaorm"]),
+    ("sea-orm", "2", ["opaque-id-seaorm"; 2]),
     ("sea-orm", "1", ["opaque-id-seaorm", "opaque-id-seaorm11"]),
-    ("diesel", "2", ["opaque-id-diesel", "opaque-id-diesel"]),
+    ("diesel", "2", ["opaque-id-diesel"; 2]),
     ("sqlx", "0.9", SQLX),
     ("sqlx", "0.8", ["opaque-id-sqlx", "opaque-id-sqlx08"]),
 ];
-const WEB: [Row; 2] = [
-    ("axum", "0.8", ["opaque-id-axum", "opaque-id-axum"]),
-    ("actix-web", "4", ["opaque-id-actix", "opaque-id-actix"]),
-];
-const SCHEMAS: [(&str, &str, &str); 3] =
-    [("utoipa", "5", "utoipa5"), ("utoipa", "6", "utoipa6"), ("schemars", "1", "schemars1")];
+const WEB: [Row; 2] =
+    [("axum", "0.8", ["opaque-id-axum"; 2]), ("actix-web", "4", ["opaque-id-actix"; 2])];
 /// Databases by our features, with sqlx's pools.
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
 
-pub(super) struct Crates {
-    pub(super) adapter: [&'static str; 2],
-    /// The dependencies, each with the next step of the user.
-    pub(super) web: Vec<(&'static str, &'static str)>,
-    /// The type of the ORM's pool, if it is known.
-    pub(super) pool: Option<&'static str>,
-}
+const STATE: &str = include_str!("axum_pool.txt");
 
 pub(super) struct Manifest {
     pub(super) document: DocumentMut,
@@ -92,52 +84,36 @@ impl Manifest {
         supported
     }
 
-    /// Adds the crates that the dependencies need.
-    pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> Crates {
-        let orms = self.supported(&ORMS, notes);
+    /// Adds the crates that the dependencies need. Returns the adapter, and the source of axum's state.
+    pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> (Ours, String) {
+        let (orms, web) = (self.supported(&ORMS, notes), self.supported(&WEB, notes));
         let core = ("", "", ["opaque-id-core"; 2]);
         let (orm, _, adapter) = orms.first().copied().copied().unwrap_or(core);
         if orms.len() > 1 {
-            notes.push(format!(
-                "expected one ORM, found {}: the ids are those of {orm}",
-                orms.len()
-            ));
+            notes.push(format!("expected one ORM, found several: the ids are for {orm}"));
         }
-        let (_, mut features) = self.dependency(orm).unwrap_or_default();
-        features.extend(self.dependency("diesel-async").unwrap_or_default().1);
-        let has = |name: &str| features.iter().any(|feature| feature.contains(name));
-        let databases: Vec<_> = DATABASES.iter().filter(|(name, _)| has(name)).collect();
+        let named = [orm, "diesel-async"].map(|name| self.dependency(name).unwrap_or_default().1);
+        let has = |name: &str| named.iter().flatten().any(|feature| feature.contains(name));
+        let databases: Vec<_> = DATABASES.into_iter().filter(|(name, _)| has(name)).collect();
         if !orm.is_empty() && databases.is_empty() {
-            notes.push(format!(
-                "found no database: give {} the feature postgres, mysql or sqlite",
-                adapter[0]
-            ));
+            notes.push(format!("found no database: add its feature to {}", adapter[0]));
         }
-        let pool = match (orm, &databases[..]) {
-            ("sqlx", [(_, pool)]) => Some(*pool),
-            ("sea-orm", _) => Some("sea_orm::DatabaseConnection"),
-            _ => None,
+        self.add(adapter, &databases);
+        web.iter().for_each(|row| self.add(row.2, &[]));
+        let state = match (orm, &databases[..]) {
+            _ if web.iter().all(|row| row.0 != "axum") => String::new(),
+            ("sqlx", [(_, pool)]) => STATE.replace("{pool}", pool),
+            ("sea-orm", _) => STATE.replace("{pool}", "sea_orm::DatabaseConnection"),
+            _ => include_str!("axum.txt").to_owned(),
         };
-        self.add(adapter, databases.iter().map(|(feature, _)| *feature));
-        let web = self.supported(&WEB, notes);
-        web.iter().for_each(|row| self.add(row.2, []));
-        let step = |name| match name {
-            "axum" => {
-                "give the router its state: `.with_state(ids::App { … keyring: ids::keyring()? })`"
-            }
-            _ => "give each actix App a clone of `ids::keyring()?`: `.app_data(keyring.clone())`",
-        };
-        let web = web.iter().map(|(name, ..)| (*name, step(*name))).collect();
-        Crates { adapter, web, pool }
+        (adapter, state)
     }
 
-    fn add(
-        &mut self,
-        [name, package]: [&'static str; 2],
-        features: impl IntoIterator<Item = &'static str>,
-    ) {
-        let schemas = SCHEMAS.iter().filter(|(name, version, _)| self.has(name, version));
-        let features: Array = features.into_iter().chain(schemas.map(|row| row.2)).collect();
+    fn add(&mut self, [name, package]: Ours, databases: &[(&str, &str)]) {
+        let has =
+            |feature: &&str| self.has(&feature[..feature.len() - 1], &feature[feature.len() - 1..]);
+        let schemas = ["schemars1", "utoipa5", "utoipa6"].into_iter().filter(has);
+        let features: Array = databases.iter().map(|(name, _)| *name).chain(schemas).collect();
         let version =
             concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
         let mut ours = InlineTable::new();

@@ -27,15 +27,15 @@ pub(crate) fn run(
     let mut manifest = Manifest::read()?;
     let read = |url| output::block_on(opaque_id_schema::sampled_key_columns(url, true));
     let columns = url.map(read).transpose()?.transpose()?;
-    let crates = manifest.add_crates(&mut notes);
-    let module = Module::new(&crates, columns.as_deref());
+    let (adapter, state) = manifest.add_crates(&mut notes);
+    let module = Module::new(adapter[0], columns.as_deref());
     let (root, library) = manifest.root();
     let path = library.as_deref().unwrap_or("crate");
-    let types = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
-    let types: Vec<_> = types.collect();
+    let given = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
+    let given: Vec<_> = given.collect();
     let mut overrides = Vec::new();
-    if crates.adapter == SQLX && !types.is_empty() && uses_macros(Path::new("src")) {
-        notes.extend(sqlx_toml::write(&mut overrides, &types, url, &[], None)?);
+    if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
+        notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
         if manifest.enable_sqlx_toml().is_none() {
             notes.push("sqlx.toml needs sqlx's feature `sqlx-toml`: add it".to_owned());
         }
@@ -45,29 +45,28 @@ pub(crate) fn run(
         names += &format!("extern crate self as {library};\n");
     }
     let source = files::read(Path::new(root))?;
-    let mut steps = String::new();
-    let declared = match source.lines().any(|line| line.ends_with("mod ids;")) {
-        true => Some(source.clone()),
-        false => after_modules(&source, &names),
+    let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
+    let mut modules = modules.filter(|line| line.ends_with(';'));
+    let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
+    let declared = match before.or(modules.next_back()) {
+        _ if source.contains("mod ids;") => Some(source.clone()),
+        // No line after another module is between a module and its attributes.
+        last => last.map(|last| source.replacen(last, &format!("{last}\n{}", names.trim_end()), 1)),
     };
-    if declared.is_none() {
-        steps = format!("- add to {root}: {}\n", names.trim().replace('\n', " "));
+    let step = declared.is_none().then(|| format!("- add to {root}: {}", names.replace('\n', " ")));
+    let mut ignored = fs::read_to_string(".gitignore").unwrap_or_default();
+    if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
+        let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
+        ignored += &format!("{end}/{KEYS}\n");
     }
-    steps.extend(crates.web.iter().map(|(_, step)| format!("- {step}\n")));
-    let ignored = fs::read_to_string(".gitignore").unwrap_or_default();
-    let is_ignored = ignored.lines().any(|line| line.trim_start_matches('/') == KEYS);
-    let line = if is_ignored { String::new() } else { format!("/{KEYS}\n") };
-    let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
-
     // The secret comes after the line that keeps it out of the repository.
     let files = [
-        (".gitignore", format!("{ignored}{}{line}", if is_ignored { "" } else { end }), false),
+        (".gitignore", ignored, false),
         ("Cargo.toml", manifest.document.to_string(), false),
-        ("src/ids.rs", module.text, true),
+        ("src/ids.rs", module.text + &state, true),
         ("sqlx.toml", String::from_utf8(overrides)?, true),
         (root, declared.unwrap_or(source), false),
     ];
-    let mut is_changed = false;
     for (path, new, is_theirs) in files {
         let old = fs::read_to_string(path).ok();
         let is_kept = is_theirs && old.is_some();
@@ -82,7 +81,6 @@ pub(crate) fn run(
             let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), &new);
             write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
         } else if !is_kept {
-            is_changed = true;
             files::write(Path::new(path), &new)?;
             writeln!(out, "wrote {path}")?;
         }
@@ -91,15 +89,15 @@ pub(crate) fn run(
         (true, _) => {}
         (false, true) => notes.push(format!("{KEYS} gets a new secret and mode 600")),
         (false, false) => {
-            is_changed = true;
             write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
             writeln!(out, "wrote {KEYS}")?;
         }
     }
-    if is_changed {
+    if !is_dry {
         let name = module.types.first().map_or("User", |(_, name)| name);
         let next = include_str!("next.txt").replace("{undecided}", &module.undecided.to_string());
-        write!(out, "{}", next.replace("{steps}", &steps).replace("{name}", name))?;
+        let next = next.replace("{step}", &step.map_or(String::new(), |step| step + "\n"));
+        write!(out, "{}", next.replace("{name}", name))?;
     }
     Ok(notes)
 }
@@ -121,19 +119,4 @@ fn uses_macros(folder: &Path) -> bool {
             ["query!(", "query_as!(", "query_scalar!("].iter().any(|name| text.contains(name))
         }),
     })
-}
-
-/// Returns the source with lines after a module's declaration: the last one before `ids` by name, or else the
-/// last one. Returns `None` if there is none.
-fn after_modules(source: &str, lines: &str) -> Option<String> {
-    let mut ends = Vec::new();
-    let mut end = 0;
-    for line in source.split_inclusive('\n') {
-        end += line.len();
-        let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
-        ends.extend(name.and_then(|name| name.strip_suffix(";\n")).map(|name| (name < "ids", end)));
-    }
-    let (_, end) = ends.iter().rfind(|(is_before, _)| *is_before).or(ends.last())?;
-    let (before, after) = source.split_at(*end);
-    Some(format!("{before}{lines}{after}"))
 }

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use opaque_id_core::__private::is_prefix;
 use opaque_id_schema::KeyColumn;
 
-use super::manifest::Crates;
-
 /// The names that the module uses.
 const TAKEN: [&str; 8] =
     ["App", "Keyring", "KeyringError", "None", "Ok", "OpaqueId", "Result", "Self"];
@@ -21,7 +19,7 @@ pub(super) struct Module {
 
 impl Module {
     /// Writes a type for each table with ids, or an example if the tables are not known.
-    pub(super) fn new(crates: &Crates, columns: Option<&[KeyColumn]>) -> Self {
+    pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
         let mut taken = BTreeSet::from(TAKEN.map(str::to_owned));
         let mut types = String::new();
@@ -33,7 +31,7 @@ impl Module {
         {
             let Some(kinds) = kinds else { continue };
             let [shown, column, found] = [table, column, found].map(|text| text.escape_debug());
-            let prefix = singular(table);
+            let prefix = singular(&table.to_lowercase());
             let name = camel(&prefix);
             let mut decide = Vec::new();
             let is_named = is_prefix(&prefix) && taken.insert(name.clone());
@@ -44,12 +42,12 @@ impl Module {
                 );
             }
             match kinds {
-                [] => decide.push(format!("how `{column}` stores keys, because {found} is not supported (`opaque-id check-schema`)")),
+                [] => decide.push(format!("how `{column}` stores keys: `opaque-id check-schema` says why {found} does not fit")),
                 [_] => {}
                 _ => decide.push(format!("the key of `{column}`, because its rows do not show it: {}", kinds.join(", "))),
             }
             let key = match kinds.first() {
-                Some(&"Uuid7") => String::new(),
+                Some(&"Uuid7") if kinds.len() == 1 => String::new(),
                 kind => format!(", key = {}", kind.unwrap_or(&"…")),
             };
             let item = format!(
@@ -71,41 +69,18 @@ impl Module {
         let text =
             include_str!("ids.txt").replace("{derive}", derive).replace("{prepared}", &prepared);
         // Names of tables come last, because they may contain a placeholder.
-        module.text = text
-            .replace("{types}", &types)
-            .replace("{crate}", &crates.adapter[0].replace('-', "_"));
-        if crates.web.iter().any(|(name, _)| *name == "axum") {
-            let (field, from) = match crates.pool {
-                Some(pool) => {
-                    (format!("pub pool: {pool},"), include_str!("pool.txt").replace("{pool}", pool))
-                }
-                None => {
-                    ("// Decide what else handlers need, such as a pool.".to_owned(), String::new())
-                }
-            };
-            module.text += &(include_str!("axum.txt").replace("{pool}", &field) + &from);
-        }
+        module.text =
+            text.replace("{types}", &types).replace("{crate}", &adapter.replace('-', "_"));
         module
     }
 }
 
-/// Returns a table's name in snake case, with its last word in the singular by the usual rule.
-fn singular(table: &str) -> String {
-    let mut name = String::new();
-    for c in table.chars() {
-        if c.is_uppercase() && name.ends_with(char::is_lowercase) {
-            name.push('_');
-        }
-        name.extend(c.to_lowercase());
-    }
-    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    match name.strip_suffix("ies") {
-        Some(stem) => return format!("{stem}y"),
-        None if ends(&["sses", "shes", "ches", "xes"]) => name.truncate(name.len() - 2),
-        None if ends(&["s"]) && !ends(&["ss", "us", "is"]) => name.truncate(name.len() - 1),
-        None => {}
-    }
-    name
+/// Returns a name with its last word in the singular, by the usual rules.
+fn singular(name: &str) -> String {
+    let ends = "ies:y sses:ss shes:sh ches:ch xes:x ss:ss us:us is:is s:".split(' ');
+    let mut ends = ends.filter_map(|end| end.split_once(':'));
+    let single = ends.find_map(|(plural, end)| Some(name.strip_suffix(plural)?.to_owned() + end));
+    single.unwrap_or(name.to_owned())
 }
 
 fn camel(name: &str) -> String {
