@@ -30,16 +30,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Add opaque-id to the project in the current folder: crates, ids of its tables, a secret
+    /// Add opaque-id to the project in the current folder: crates, types for its tables, and a secret
     ///
-    /// Reads Cargo.toml, and adds the crates for its sqlx, diesel, SeaORM, axum and actix-web. Writes
-    /// opaque-id.keys with a new secret and mode 600, its line in .gitignore, and src/ids.rs: a type for each
-    /// table with ids, a function that reads the keyring, and for axum the router's state. With a database,
-    /// the types have the keys of its tables, and if the source uses the macros of sqlx 0.9, sqlx.toml
-    /// names them. Declares the module in src/lib.rs or src/main.rs.
+    /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
+    /// secret into opaque-id.keys with mode 600, and this name into .gitignore. Writes src/ids.rs with a type
+    /// for each table of the database, a function that reads the secret, and axum's state. Writes sqlx.toml
+    /// if the source uses the macros of sqlx 0.9. Without a database, src/ids.rs has an example.
     ///
-    /// Never changes a file that is yours, except for added lines, and a second run changes nothing. Comments
-    /// in src/ids.rs say what it could not decide. Without a database, they have an example.
+    /// Only adds lines to existing files, and a second run changes nothing. Comments in src/ids.rs that start
+    /// with "Decide" leave a decision to you, such as the kind of key of an empty table.
     #[command(after_help = "Examples:\n  \
         opaque-id init --dry-run\n  \
         DATABASE_URL=postgres://localhost/shop opaque-id init")]

@@ -361,18 +361,18 @@ pub(crate) async fn key_columns(
     let roots = Roots::new(&keys, foreign_keys);
     let mut ids = Vec::new();
     for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
-        let version = match (&key.judgement, sample(place)) {
-            (Judgement::Right(Stored::Bytes), Some((table, digit))) => {
-                // It has the type of a count on all databases.
-                let versions = format!(
-                    "SELECT count(*) * CASE WHEN min(v) = '7' AND max(v) = '7' THEN 1
-                         WHEN min(v) = '4' AND max(v) = '4' THEN -1 ELSE 0 END
-                     FROM (SELECT {digit} AS v FROM {table} LIMIT 1000) AS s"
-                );
-                connection.number(versions).await?.signum()
-            }
-            _ => 0,
-        };
+        let mut version = 0;
+        if let Judgement::Right(Stored::Bytes) = key.judgement
+            && let Some((table, digit)) = sample(place)
+        {
+            // The product has the type of a count on all databases.
+            let versions = format!(
+                "SELECT count(*) * CASE WHEN min(v) = '7' AND max(v) = '7' THEN 1
+                     WHEN min(v) = '4' AND max(v) = '4' THEN -1 ELSE 0 END
+                 FROM (SELECT {digit} AS v FROM {table} LIMIT 1000) AS s"
+            );
+            version = connection.number(versions).await?.signum();
+        }
         let kinds: &[_] = match (&key.judgement, version) {
             (Judgement::Right(Stored::Integer), _) => &["i64"],
             (Judgement::Right(Stored::Integer32), _) => &["i32"],

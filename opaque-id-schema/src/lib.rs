@@ -56,7 +56,7 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
 /// # Panics
 /// The same as [`check`].
 pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    sampled_key_columns(database_url, false).await
+    read_keys(database_url, false).await
 }
 
 /// Reads the key columns for `opaque-id init`, and if `samples`, up to 1000 rows of each table with UUIDs.
@@ -64,14 +64,11 @@ pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckErro
 /// # Errors
 /// The same as [`check`].
 #[doc(hidden)]
-pub async fn sampled_key_columns(
-    database_url: &str,
-    samples: bool,
-) -> Result<Vec<KeyColumn>, CheckError> {
-    match database(database_url)? {
-        Database::Postgres => postgres::key_columns(database_url, samples).await,
-        Database::MySql => mysql::key_columns(database_url, samples).await,
-        Database::Sqlite => sqlite::key_columns(database_url, samples).await,
+pub async fn read_keys(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
+    match database(url)? {
+        Database::Postgres => postgres::key_columns(url, samples).await,
+        Database::MySql => mysql::key_columns(url, samples).await,
+        Database::Sqlite => sqlite::key_columns(url, samples).await,
     }
 }
 

@@ -27,8 +27,6 @@ const WEB: [Row; 2] =
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
 
-const STATE: &str = include_str!("axum_pool.txt");
-
 pub(super) struct Manifest {
     pub(super) document: DocumentMut,
     workspace: Option<DocumentMut>,
@@ -100,10 +98,11 @@ impl Manifest {
         }
         self.add(adapter, &databases);
         web.iter().for_each(|row| self.add(row.2, &[]));
+        let state = include_str!("axum_pool.txt");
         let state = match (orm, &databases[..]) {
             _ if web.iter().all(|row| row.0 != "axum") => String::new(),
-            ("sqlx", [(_, pool)]) => STATE.replace("{pool}", pool),
-            ("sea-orm", _) => STATE.replace("{pool}", "sea_orm::DatabaseConnection"),
+            ("sqlx", [(_, pool)]) => state.replace("{pool}", pool),
+            ("sea-orm", _) => state.replace("{pool}", "sea_orm::DatabaseConnection"),
             _ => include_str!("axum.txt").to_owned(),
         };
         (adapter, state)
@@ -131,22 +130,20 @@ impl Manifest {
         }
     }
 
-    /// Enables the feature with which sqlx reads `sqlx.toml`, unless there is no list of features.
+    /// Enables the feature with which sqlx reads `sqlx.toml`.
     pub(super) fn enable_sqlx_toml(&mut self) -> Option<()> {
-        if self.dependency("sqlx")?.1.iter().all(|feature| feature != "sqlx-toml") {
-            let sqlx = self.document.get_mut("dependencies")?.get_mut("sqlx")?;
-            sqlx.get_mut("features")?.as_array_mut()?.push("sqlx-toml");
-        }
-        Some(())
+        let has_feature = self.dependency("sqlx")?.1.iter().any(|feature| feature == "sqlx-toml");
+        let sqlx = self.document.get_mut("dependencies")?.get_mut("sqlx")?.as_table_like_mut()?;
+        let features = sqlx.entry("features").or_insert(value(Array::new())).as_array_mut()?;
+        (!has_feature).then(|| features.push("sqlx-toml"))
     }
 
-    /// Returns the file of the crate's root, and the library's name if it is one.
-    pub(super) fn root(&self) -> (&'static str, Option<String>) {
-        if !Path::new("src/lib.rs").exists() {
-            return ("src/main.rs", None);
-        }
+    /// Returns the file of the crate's root, and a path to it that is valid in all targets.
+    pub(super) fn root(&self) -> (&'static str, String) {
         let name = |table: &str| self.document.get(table)?.get("name")?.as_str();
-        let library = name("lib").or_else(|| name("package")).unwrap_or_default();
-        ("src/lib.rs", Some(library.replace('-', "_")))
+        match (Path::new("src/lib.rs").exists(), name("lib").or(name("package"))) {
+            (true, Some(name)) => ("src/lib.rs", name.replace('-', "_")),
+            _ => ("src/main.rs", "crate".to_owned()),
+        }
     }
 }

@@ -25,50 +25,50 @@ pub(crate) fn run(
 ) -> Result<Vec<String>, Box<dyn Error>> {
     let mut notes = Vec::new();
     let mut manifest = Manifest::read()?;
-    let read = |url| output::block_on(opaque_id_schema::sampled_key_columns(url, true));
-    let columns = url.map(read).transpose()?.transpose()?;
+    let keys = |url| output::block_on(opaque_id_schema::read_keys(url, true));
+    let columns = url.map(keys).transpose()?.transpose()?;
     let (adapter, state) = manifest.add_crates(&mut notes);
     let module = Module::new(adapter[0], columns.as_deref());
-    let (root, library) = manifest.root();
-    let path = library.as_deref().unwrap_or("crate");
+    let (root, path) = manifest.root();
     let given = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
-    let given: Vec<_> = given.collect();
+    let given = given.collect::<Vec<_>>();
     let mut overrides = Vec::new();
     if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
         notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
-        if manifest.enable_sqlx_toml().is_none() {
-            notes.push("sqlx.toml needs sqlx's feature `sqlx-toml`: add it".to_owned());
-        }
+        manifest.enable_sqlx_toml();
     }
-    let mut names = if library.is_some() { "pub mod ids;\n" } else { "mod ids;\n" }.to_owned();
-    if let (Some(library), false) = (&library, overrides.is_empty()) {
-        names += &format!("extern crate self as {library};\n");
+    let mut names = if path == "crate" { "mod ids;" } else { "pub mod ids;" }.to_owned();
+    if path != "crate" && !overrides.is_empty() {
+        names += &format!("\nextern crate self as {path};");
     }
-    let source = files::read(Path::new(root))?;
+    let source = read(root)?.unwrap_or_default();
     let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
     let mut modules = modules.filter(|line| line.ends_with(';'));
     let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
     let declared = match before.or(modules.next_back()) {
         _ if source.contains("mod ids;") => Some(source.clone()),
         // No line after another module is between a module and its attributes.
-        last => last.map(|last| source.replacen(last, &format!("{last}\n{}", names.trim_end()), 1)),
+        last => last.map(|last| source.replacen(last, &format!("{last}\n{}", names), 1)),
     };
-    let step = declared.is_none().then(|| format!("- add to {root}: {}", names.replace('\n', " ")));
-    let mut ignored = fs::read_to_string(".gitignore").unwrap_or_default();
+    let step =
+        declared.is_none().then(|| format!("- add to {root}: {}\n", names.replace('\n', " ")));
+    let mut ignored = read(".gitignore")?.unwrap_or_default();
     if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
         let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
         ignored += &format!("{end}/{KEYS}\n");
     }
+    let undecided = module.text.matches("// Decide ").count();
+    let is_folder = Path::new("src/ids/mod.rs").exists();
+    let file = if is_folder { "src/ids/mod.rs" } else { "src/ids.rs" };
     // The secret comes after the line that keeps it out of the repository.
-    let files = [
+    for (path, new, is_theirs) in [
         (".gitignore", ignored, false),
         ("Cargo.toml", manifest.document.to_string(), false),
-        ("src/ids.rs", module.text + &state, true),
+        (file, module.text + &state, true),
         ("sqlx.toml", String::from_utf8(overrides)?, true),
         (root, declared.unwrap_or(source), false),
-    ];
-    for (path, new, is_theirs) in files {
-        let old = fs::read_to_string(path).ok();
+    ] {
+        let old = read(path)?;
         let is_kept = is_theirs && old.is_some();
         if new.is_empty() || old.as_ref() == Some(&new) {
             continue;
@@ -77,7 +77,7 @@ pub(crate) fn run(
             notes.push(format!("{path} exists and stays as it is; --dry-run shows what differs"));
         }
         if is_dry {
-            let from = old.as_ref().map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
+            let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
             let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), &new);
             write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
         } else if !is_kept {
@@ -85,21 +85,25 @@ pub(crate) fn run(
             writeln!(out, "wrote {path}")?;
         }
     }
-    match (Path::new(KEYS).exists(), is_dry) {
-        (true, _) => {}
-        (false, true) => notes.push(format!("{KEYS} gets a new secret and mode 600")),
-        (false, false) => {
-            write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
-            writeln!(out, "wrote {KEYS}")?;
-        }
+    let has_keys = Path::new(KEYS).exists();
+    if is_dry {
+        notes.extend((!has_keys).then(|| format!("{KEYS} gets a new secret and mode 600")));
+        return Ok(notes);
     }
-    if !is_dry {
-        let name = module.types.first().map_or("User", |(_, name)| name);
-        let next = include_str!("next.txt").replace("{undecided}", &module.undecided.to_string());
-        let next = next.replace("{step}", &step.map_or(String::new(), |step| step + "\n"));
-        write!(out, "{}", next.replace("{name}", name))?;
+    if !has_keys {
+        write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
+        writeln!(out, "wrote {KEYS}")?;
     }
+    let name = module.types.first().map_or("User", |(_, name)| name);
+    let next = include_str!("next.txt").replace("{undecided}", &undecided.to_string());
+    let next = next.replace("{step}", &step.unwrap_or_default()).replace("{name}", name);
+    write!(out, "{next}")?;
     Ok(notes)
+}
+
+fn read(path: &str) -> Result<Option<String>, String> {
+    let path = Path::new(path);
+    path.exists().then(|| files::read(path)).transpose()
 }
 
 fn write_secret() -> io::Result<()> {
@@ -111,12 +115,9 @@ fn write_secret() -> io::Result<()> {
     MasterSecret::generate().expose_hex(|hex| writeln!(file, "0:{hex}"))
 }
 
-fn uses_macros(folder: &Path) -> bool {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => uses_macros(&entry.path()),
-        _ => fs::read_to_string(entry.path()).is_ok_and(|text| {
-            ["query!(", "query_as!(", "query_scalar!("].iter().any(|name| text.contains(name))
-        }),
-    })
+fn uses_macros(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
+    ["query!(", "query_as!(", "query_scalar!("].iter().any(|name| text.contains(name))
+        || entries.any(|entry| uses_macros(&entry.path()))
 }

@@ -5,28 +5,22 @@ use std::collections::BTreeSet;
 use opaque_id_core::__private::is_prefix;
 use opaque_id_schema::KeyColumn;
 
-/// The names that the module uses.
-const TAKEN: [&str; 8] =
-    ["App", "Keyring", "KeyringError", "None", "Ok", "OpaqueId", "Result", "Self"];
-
 #[derive(Default)]
 pub(super) struct Module {
     pub(super) text: String,
     /// Tables with plain names, and their types.
     pub(super) types: Vec<(String, String)>,
-    pub(super) undecided: usize,
 }
 
 impl Module {
     /// Writes a type for each table with ids, or an example if the tables are not known.
     pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
-        let mut taken = BTreeSet::from(TAKEN.map(str::to_owned));
-        let mut types = String::new();
-        if columns.is_none() {
-            types += include_str!("example.txt");
-            module.undecided = 1;
-        }
+        // The module itself uses these names.
+        let taken = "App Keyring KeyringError None Ok OpaqueId Result Self Some".split(' ');
+        let mut taken: BTreeSet<_> = taken.map(str::to_owned).collect();
+        let example = if columns.is_none() { include_str!("example.txt") } else { "" };
+        let mut types = example.to_owned();
         for KeyColumn { identifies: table, column, found, kinds, .. } in columns.unwrap_or_default()
         {
             let Some(kinds) = kinds else { continue };
@@ -37,21 +31,16 @@ impl Module {
             let is_named = is_prefix(&prefix) && taken.insert(name.clone());
             let (prefix, name) = if is_named { (&*prefix, &*name) } else { ("…", "…") };
             if !is_named {
-                decide.push(
-                    "a prefix of a-z, 0-9 and _, and a name, that no other type has".to_owned(),
-                );
+                decide.push("a prefix and a name that no other type has".to_owned());
             }
             match kinds {
                 [] => decide.push(format!("how `{column}` stores keys: `opaque-id check-schema` says why {found} does not fit")),
                 [_] => {}
                 _ => decide.push(format!("the key of `{column}`, because its rows do not show it: {}", kinds.join(", "))),
             }
-            let key = match kinds.first() {
-                Some(&"Uuid7") if kinds.len() == 1 => String::new(),
-                kind => format!(", key = {}", kind.unwrap_or(&"…")),
-            };
+            let key = kinds.first().unwrap_or(&"…");
             let item = format!(
-                "/// A row of `{shown}`.\n#[derive(OpaqueId)]\n#[opaque_id(prefix = \"{prefix}\"{key})]\npub struct {name};"
+                "/// A row of `{shown}`.\n#[derive(OpaqueId)]\n#[opaque_id(prefix = \"{prefix}\", key = {key})]\npub struct {name};"
             );
             if decide.is_empty() {
                 types += &format!("\n{item}\n");
@@ -62,15 +51,13 @@ impl Module {
             } else {
                 let decide = decide.join(", and ");
                 types += &format!("\n// Decide {decide}.\n// {}\n", item.replace('\n', "\n// "));
-                module.undecided += 1;
             }
         }
         let derive = if prepared.is_empty() { "" } else { ", OpaqueId" };
-        let text =
-            include_str!("ids.txt").replace("{derive}", derive).replace("{prepared}", &prepared);
+        let text = include_str!("ids.txt").replace("{crate}", &adapter.replace('-', "_"));
+        let text = text.replace("{derive}", derive).replace("{prepared}", &prepared);
         // Names of tables come last, because they may contain a placeholder.
-        module.text =
-            text.replace("{types}", &types).replace("{crate}", &adapter.replace('-', "_"));
+        module.text = text.replace("{types}", &types);
         module
     }
 }
