@@ -48,18 +48,17 @@ pub(crate) fn run(
     let declared = match before.or(modules.next_back()) {
         _ if source.contains("mod ids;") => Some(source.clone()),
         // No line after another module is between a module and its attributes.
-        last => last.map(|last| source.replacen(last, &format!("{last}\n{}", names), 1)),
+        last => last.map(|last| source.replacen(last, &format!("{last}\n{names}"), 1)),
     };
-    let step =
-        declared.is_none().then(|| format!("- add to {root}: {}\n", names.replace('\n', " ")));
+    let step = declared.is_none().then(|| format!("- add to {root}: {names}\n"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
     if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
         let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
         ignored += &format!("{end}/{KEYS}\n");
     }
     let undecided = module.text.matches("// Decide ").count();
-    let is_folder = Path::new("src/ids/mod.rs").exists();
-    let file = if is_folder { "src/ids/mod.rs" } else { "src/ids.rs" };
+    let places = ["src/ids/mod.rs", "src/ids.rs"];
+    let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or("src/ids.rs");
     // The secret comes after the line that keeps it out of the repository.
     for (path, new, is_theirs) in [
         (".gitignore", ignored, false),
@@ -111,8 +110,7 @@ fn write_secret() -> io::Result<()> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(KEYS)?;
-    MasterSecret::generate().expose_hex(|hex| writeln!(file, "0:{hex}"))
+    MasterSecret::generate().expose_hex(|hex| writeln!(options.open(KEYS)?, "0:{hex}"))
 }
 
 fn uses_macros(path: &Path) -> bool {

@@ -19,8 +19,7 @@ impl Module {
         // The module itself uses these names.
         let taken = "App Keyring KeyringError None Ok OpaqueId Result Self Some".split(' ');
         let mut taken: BTreeSet<_> = taken.map(str::to_owned).collect();
-        let example = if columns.is_none() { include_str!("example.txt") } else { "" };
-        let mut types = example.to_owned();
+        let mut types = columns.map_or(include_str!("example.txt"), |_| "").to_owned();
         for KeyColumn { identifies: table, column, found, kinds, .. } in columns.unwrap_or_default()
         {
             let Some(kinds) = kinds else { continue };
