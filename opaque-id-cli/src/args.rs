@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// for each table of the database, a function that reads the secret, and axum's state. Writes sqlx.toml
     /// if the source uses the macros of sqlx 0.9. Without a database, src/ids.rs has an example.
     ///
-    /// Only adds lines to existing files, and a second run changes nothing. Comments in src/ids.rs that start
+    /// Only adds to existing files, and a second run changes nothing. Comments in src/ids.rs that start
     /// with "Decide" leave a decision to you, such as the kind of key of an empty table.
     #[command(after_help = "Examples:\n  \
         opaque-id init --dry-run\n  \
