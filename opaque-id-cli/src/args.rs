@@ -30,6 +30,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Add opaque-id to the project in the current folder: crates, types for its tables, and a secret
+    ///
+    /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
+    /// secret into opaque-id.keys with mode 600, and this name into .gitignore. Writes src/ids.rs with a type
+    /// for each table of the database, a function that reads the secret, and axum's state. Writes sqlx.toml
+    /// if the source uses the macros of sqlx 0.9. Without a database, src/ids.rs has an example.
+    ///
+    /// Only adds to existing files, and a second run changes nothing. Comments in src/ids.rs that start
+    /// with "Decide" leave a decision to you, such as the kind of key of an empty table.
+    #[command(after_help = "Examples:\n  \
+        opaque-id init --dry-run\n  \
+        DATABASE_URL=postgres://localhost/shop opaque-id init")]
+    Init {
+        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…: its tables and some of their rows are read
+        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        database_url: Option<String>,
+        /// Print the changes as a diff, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Generate a secret: an entry for OPAQUE_ID_KEYS or a keys file
     Keygen {
         /// The key id of the secret, and of the ids that it seals; choose one that is not in use

@@ -33,7 +33,7 @@ use crate::resource::{self, Opened, Shown};
 use crate::resources::{self, Described, Resources};
 use crate::secrets::{Opener, keyring, resources_of_subkeys};
 use crate::subkeys::Line;
-use crate::{conformance, functions, packs, rotation, secrets, source, sqlx_toml, style};
+use crate::{conformance, functions, init, packs, rotation, secrets, source, sqlx_toml, style};
 
 #[derive(Default, Serialize)]
 struct Record<'a> {
@@ -127,6 +127,10 @@ struct Held {
 pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
     let all_good = match args.command {
+        Command::Init { database_url, dry_run } => {
+            warn(&init::run(out, database_url.as_deref(), dry_run)?)?;
+            true
+        }
         Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
         Command::Keys { secrets, plan_rotation, in_use, retire, database_url, json } => {
             let keyring = keyring(&secrets)?;

@@ -7,6 +7,7 @@ mod conformance;
 mod engines;
 mod files;
 mod functions;
+mod init;
 mod lines;
 mod output;
 mod packs;

@@ -348,24 +348,49 @@ impl<'k> Roots<'k> {
 }
 
 /// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
-/// for queries.
-pub(crate) fn key_columns(
+/// for queries. `sample` returns the table for a query and the SQL for the version's digit of its UUIDs, or
+/// `None` if its rows must not be read.
+pub(crate) async fn key_columns(
+    connection: &mut impl Ask,
     keys: Vec<Key>,
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
-) -> Vec<KeyColumn> {
+    sample: impl Fn(&Place) -> Option<(String, String)>,
+) -> Result<Vec<KeyColumn>, CheckError> {
     let keys = by_place(keys);
     let roots = Roots::new(&keys, foreign_keys);
-    let ids = keys.iter().filter_map(|(place, key)| {
-        roots.wanted(place)?;
-        let of = roots.of(key);
-        Some(KeyColumn {
+    let mut ids = Vec::new();
+    for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
+        let mut version = 0;
+        if let Judgement::Right(Stored::Bytes) = key.judgement
+            && let Some((table, digit)) = sample(place)
+        {
+            // The product has the type of a count on all databases.
+            let versions = format!(
+                "SELECT count(*) * CASE WHEN min(v) = '7' AND max(v) = '7' THEN 1
+                     WHEN min(v) = '4' AND max(v) = '4' THEN -1 ELSE 0 END
+                 FROM (SELECT {digit} AS v FROM {table} LIMIT 1000) AS s"
+            );
+            version = connection.number(versions).await?.signum();
+        }
+        let kinds: &[_] = match (&key.judgement, version) {
+            (Judgement::Right(Stored::Integer), _) => &["i64"],
+            (Judgement::Right(Stored::Integer32), _) => &["i32"],
+            (Judgement::Right(Stored::Unsigned32), _) => &["u32"],
+            (Judgement::Right(Stored::Bytes), 1) => &["Uuid7"],
+            (Judgement::Right(Stored::Bytes), -1) => &["Uuid"],
+            (Judgement::Right(Stored::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
+            _ => &[],
+        };
+        ids.push(KeyColumn {
             table: queried(&place.0),
             column: place.1.clone(),
-            identifies: of.place.0.clone(),
-        })
-    });
-    ids.collect()
+            identifies: roots.of(key).place.0.clone(),
+            found: key.found.clone(),
+            kinds: (!roots.next.contains_key(place)).then_some(kinds),
+        });
+    }
+    Ok(ids)
 }
 
 /// Extends a column that is left alone to its table and to all tables connected to it by foreign keys,

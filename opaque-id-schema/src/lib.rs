@@ -56,10 +56,19 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
 /// # Panics
 /// The same as [`check`].
 pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    match database(database_url)? {
-        Database::Postgres => postgres::key_columns(database_url).await,
-        Database::MySql => mysql::key_columns(database_url).await,
-        Database::Sqlite => sqlite::key_columns(database_url).await,
+    read_keys(database_url, false).await
+}
+
+/// Reads the key columns for `opaque-id init`, and if `samples`, up to 1000 rows of each table with UUIDs.
+///
+/// # Errors
+/// The same as [`check`].
+#[doc(hidden)]
+pub async fn read_keys(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
+    match database(url)? {
+        Database::Postgres => postgres::key_columns(url, samples).await,
+        Database::MySql => mysql::key_columns(url, samples).await,
+        Database::Sqlite => sqlite::key_columns(url, samples).await,
     }
 }
 

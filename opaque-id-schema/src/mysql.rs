@@ -148,8 +148,8 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     repeat(async || read_and_check(url, exclude).await).await
 }
 
-pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    repeat(async || read_key_columns(url).await).await
+pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
+    repeat(async || read_key_columns(url, samples).await).await
 }
 
 async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, CheckError> {
@@ -172,14 +172,18 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
     error.is_some_and(|error| error.number() == ER_LOCK_DEADLOCK)
 }
 
-async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
     let (database, mut rows, foreign_keys) = read(&mut connection).await?;
-    connection.close().await?;
     rows.retain(|row| row.constraint_name.is_some());
     let queried = |table: &str| format!("{database}.{table}");
     let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
-    Ok(identified(keys, &foreign_keys, queried))
+    let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
+        samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
+    });
+    let columns = columns.await?;
+    connection.close().await?;
+    Ok(columns)
 }
 
 /// Returns a connection on which no limit of the server hides rows or names.

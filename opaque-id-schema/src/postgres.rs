@@ -170,16 +170,21 @@ async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
     Ok((connection, schemas.into_iter().find(is_own).ok_or(CheckError::NoSchema)?))
 }
 
-pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let (mut connection, schema) = connect(url).await?;
     let (rows, foreign_keys) = read(&mut connection, &schema).await?;
-    connection.close().await?;
-    let queried = |table: &str| {
-        let row = rows.iter().find(|row| row.table_name == table);
-        row.map_or(table, |row| &row.queried_name).to_owned()
-    };
+    let row_of = |table: &str| rows.iter().find(|row| row.table_name == table);
+    let queried = |table: &str| row_of(table).map_or(table, |row| &row.queried_name).to_owned();
     let declared = rows.iter().filter(|row| row.constraint_name.is_some());
-    Ok(identified(declared.map(|row| key(row, Values::Ids)).collect(), &foreign_keys, queried))
+    let keys = declared.map(|row| key(row, Values::Ids)).collect();
+    let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
+        let is_read = samples && row_of(table).is_some_and(|row| row.is_readable);
+        let digit = format!("substr({}::text, 15, 1)", quote(column));
+        is_read.then(|| (qualified(&schema, table), digit))
+    });
+    let columns = columns.await?;
+    connection.close().await?;
+    Ok(columns)
 }
 
 /// Returns the columns of UUIDs and of arrays of UUIDs, each as its table, its name, and whether it is an

@@ -78,11 +78,16 @@ row! {
 
 type Columns = BTreeMap<String, Vec<Column>>;
 
-pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
     let (schema, keys) = read(&mut connection, false).await?;
+    let (foreign_keys, queried) = (&schema.foreign_keys, str::to_owned);
+    let columns = identified(&mut connection, keys, foreign_keys, queried, |(table, column)| {
+        samples.then(|| (quote(table), format!("substr(hex({}), 13, 1)", quote(column))))
+    });
+    let columns = columns.await?;
     connection.close().await?;
-    Ok(identified(keys, &schema.foreign_keys, str::to_owned))
+    Ok(columns)
 }
 
 /// Connects read-only. The schema of an untrusted file then calls no harmful function.

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         ("hostile_names_stay_names", survives_hostile_names),
         ("what_a_script_could_break_is_left_alone", leaves_complicated_tables_alone),
         ("key_columns_have_the_names_that_macros_find", names_as_macros_do),
+        ("kinds_of_keys_are_those_of_columns_and_rows", names_kinds),
         ("columns_that_are_not_judged_are_named", names_what_it_does_not_judge),
         ("tables_of_maps_are_checked", checks_maps),
         ("no_code_of_other_roles_runs", runs_no_code_of_others),
@@ -113,6 +114,26 @@ fn names_as_macros_do(database: &Database) -> Verdict {
         assert_eq!(columns.collect::<Vec<_>>(), found);
         Ok(Passed)
     })
+}
+
+fn names_kinds(database: &Database) -> Verdict {
+    let (key, quote, of_integer) = match database.kind {
+        Kind::Postgres => ("uuid", "'", "i32"),
+        Kind::Sqlite => ("BLOB", "x'", "i64"),
+        Kind::Mysql | Kind::Mariadb => ("BINARY(16)", "x'", "i32"),
+    };
+    for (table, version) in [("a", 7), ("b", 4), ("c", 1)] {
+        let uuid = format!("{quote}0c86bb1a4ddf{version}bdf8c0a000000000001'");
+        database.execute(&format!("CREATE TABLE {table} (id {key} NOT NULL PRIMARY KEY)"))?;
+        database.execute(&format!("INSERT INTO {table} VALUES ({uuid})"))?;
+    }
+    database.execute("CREATE TABLE d (id INT NOT NULL PRIMARY KEY)")?;
+    let columns = async || Ok(opaque_id_schema::read_keys(&database.url, true).await?);
+    let kinds = on_a_thread(columns)?.into_iter().map(|column| column.kinds.unwrap_or_default());
+    let any = ["Uuid7", "Uuid", "Ulid", "StructuredKey"];
+    let expected: [&[&str]; 4] = [&["Uuid7"], &["Uuid"], &any, &[of_integer]];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    Ok(Passed)
 }
 
 /// Returns the table and the column of a query's only column, as its database reports them.

@@ -1,6 +1,7 @@
 //! Runs the binary like a person or a script.
 
 mod audit;
+mod init;
 mod names;
 mod packs;
 mod resources;

@@ -1,0 +1,149 @@
+//! The `Cargo.toml` of a project, and the crates that it needs.
+
+use std::error::Error;
+use std::path::Path;
+
+use toml_edit::{Array, DocumentMut, InlineTable, Item, table, value};
+
+use crate::files;
+
+/// The name and the package of a crate of ours.
+type Ours = [&'static str; 2];
+/// A dependency of a project, its supported version, and our crate.
+type Row = (&'static str, &'static str, Ours);
+
+pub(super) const SQLX: Ours = ["opaque-id-sqlx"; 2];
+/// SeaORM and diesel come before sqlx, because their projects may also name a driver.
+const ORMS: [Row; 5] = [
+    ("sea-orm", "2", ["opaque-id-seaorm"; 2]),
+    ("sea-orm", "1", ["opaque-id-seaorm", "opaque-id-seaorm11"]),
+    ("diesel", "2", ["opaque-id-diesel"; 2]),
+    ("sqlx", "0.9", SQLX),
+    ("sqlx", "0.8", ["opaque-id-sqlx", "opaque-id-sqlx08"]),
+];
+const WEB: [Row; 2] =
+    [("axum", "0.8", ["opaque-id-axum"; 2]), ("actix-web", "4", ["opaque-id-actix"; 2])];
+/// Databases by our features, with sqlx's pools.
+const DATABASES: [(&str, &str); 3] =
+    [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
+
+pub(super) struct Manifest {
+    pub(super) document: DocumentMut,
+    workspace: Option<DocumentMut>,
+}
+
+impl Manifest {
+    pub(super) fn read() -> Result<Self, Box<dyn Error>> {
+        let parse = |path: &Path| -> Result<DocumentMut, String> {
+            files::read(path)?.parse().map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let document = parse(Path::new("Cargo.toml"))?;
+        if !document.contains_key("package") {
+            return Err("expected a package in Cargo.toml, found a workspace: run it in the folder of a package".into());
+        }
+        let folder = std::env::current_dir()?;
+        let mut above = folder.ancestors().filter_map(|it| parse(&it.join("Cargo.toml")).ok());
+        Ok(Self { document, workspace: above.find(|it| it.contains_key("workspace")) })
+    }
+
+    /// Returns the version and the features of a dependency.
+    fn dependency(&self, name: &str) -> Option<(String, Vec<String>)> {
+        let own = self.document.get("dependencies")?.get(name)?;
+        let shared = || self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name);
+        let items = [Some(own), own.get("workspace").and_then(|_| shared())];
+        let version = |item: &Item| Some(item.get("version").unwrap_or(item).as_str()?.to_owned());
+        let version = items.into_iter().flatten().find_map(version);
+        let features = items.into_iter().filter_map(|item| item?.get("features")?.as_array());
+        let features = features.flatten().filter_map(|feature| Some(feature.as_str()?.to_owned()));
+        Some((version.unwrap_or_default(), features.collect()))
+    }
+
+    fn has(&self, name: &str, version: &str) -> bool {
+        let is_other = |c: char| !c.is_ascii_digit();
+        self.dependency(name).is_some_and(|(found, _)| {
+            let found = found.trim_start_matches(is_other).split(is_other);
+            version.split('.').zip(found).all(|(wanted, found)| wanted == found)
+        })
+    }
+
+    fn supported(&self, table: &'static [Row], notes: &mut Vec<String>) -> Vec<&'static Row> {
+        let mut supported = Vec::new();
+        for rows in table.chunk_by(|row, next| row.0 == next.0) {
+            let name = rows[0].0;
+            let Some((found, _)) = self.dependency(name) else { continue };
+            match rows.iter().find(|row| self.has(name, row.1)) {
+                Some(row) => supported.push(row),
+                None => notes.push(format!(
+                    "expected {name} {}, found `{found}`: update it, and run the command again",
+                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or ")
+                )),
+            }
+        }
+        supported
+    }
+
+    /// Adds the crates that the dependencies need. Returns the adapter, and the source of axum's state.
+    pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> (Ours, String) {
+        let (orms, web) = (self.supported(&ORMS, notes), self.supported(&WEB, notes));
+        let core = ("", "", ["opaque-id-core"; 2]);
+        let (orm, _, adapter) = orms.first().copied().copied().unwrap_or(core);
+        if orms.len() > 1 {
+            notes.push(format!("expected one ORM, found several: the ids are for {orm}"));
+        }
+        let named = [orm, "diesel-async"].map(|name| self.dependency(name).unwrap_or_default().1);
+        let has = |name: &str| named.iter().flatten().any(|feature| feature.contains(name));
+        let databases: Vec<_> = DATABASES.into_iter().filter(|(name, _)| has(name)).collect();
+        if !orm.is_empty() && databases.is_empty() {
+            notes.push(format!("found no database: add its feature to {}", adapter[0]));
+        }
+        self.add(adapter, &databases);
+        web.iter().for_each(|row| self.add(row.2, &[]));
+        let state = include_str!("axum_pool.txt");
+        let state = match (orm, &databases[..]) {
+            _ if web.iter().all(|row| row.0 != "axum") => String::new(),
+            ("sqlx", [(_, pool)]) => state.replace("{pool}", pool),
+            ("sea-orm", _) => state.replace("{pool}", "sea_orm::DatabaseConnection"),
+            _ => include_str!("axum.txt").to_owned(),
+        };
+        (adapter, state)
+    }
+
+    fn add(&mut self, [name, package]: Ours, databases: &[(&str, &str)]) {
+        let has =
+            |feature: &&str| self.has(&feature[..feature.len() - 1], &feature[feature.len() - 1..]);
+        let schemas = ["schemars1", "utoipa5", "utoipa6"].into_iter().filter(has);
+        let features: Array = databases.iter().map(|(name, _)| *name).chain(schemas).collect();
+        let version =
+            concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+        let mut ours = InlineTable::new();
+        if package != name {
+            ours.insert("package", package.into());
+        }
+        ours.insert("version", version.into());
+        if !features.is_empty() {
+            ours.insert("features", features.into());
+        }
+        let ours = if ours.len() == 1 { value(version) } else { value(ours) };
+        let dependencies = self.document.entry("dependencies").or_insert(table());
+        if let Some(dependencies) = dependencies.as_table_like_mut() {
+            dependencies.entry(name).or_insert(ours);
+        }
+    }
+
+    /// Enables the feature with which sqlx reads `sqlx.toml`.
+    pub(super) fn enable_sqlx_toml(&mut self) -> Option<()> {
+        let has_feature = self.dependency("sqlx")?.1.iter().any(|feature| feature == "sqlx-toml");
+        let sqlx = self.document.get_mut("dependencies")?.get_mut("sqlx")?.as_table_like_mut()?;
+        let features = sqlx.entry("features").or_insert(value(Array::new())).as_array_mut()?;
+        (!has_feature).then(|| features.push("sqlx-toml"))
+    }
+
+    /// Returns the file of the crate's root, and a path to it that is valid in all targets.
+    pub(super) fn root(&self) -> (&'static str, String) {
+        let name = |table: &str| self.document.get(table)?.get("name")?.as_str();
+        match (Path::new("src/lib.rs").exists(), name("lib").or(name("package"))) {
+            (true, Some(name)) => ("src/lib.rs", name.replace('-', "_")),
+            _ => ("src/main.rs", "crate".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `opaque-id init`: opaque-id in an existing project.
+
+mod manifest;
+mod module;
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use opaque_id_core::MasterSecret;
+use similar::TextDiff;
+
+use self::manifest::{Manifest, SQLX};
+use self::module::Module;
+use crate::{files, output, sqlx_toml};
+
+const KEYS: &str = "opaque-id.keys";
+
+/// Changes the project, or prints the changes. Returns notes for the caller.
+pub(crate) fn run(
+    out: &mut impl Write,
+    url: Option<&str>,
+    is_dry: bool,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut notes = Vec::new();
+    let mut manifest = Manifest::read()?;
+    let keys = |url| output::block_on(opaque_id_schema::read_keys(url, true));
+    let columns = url.map(keys).transpose()?.transpose()?;
+    let (adapter, state) = manifest.add_crates(&mut notes);
+    let module = Module::new(adapter[0], columns.as_deref());
+    let (root, path) = manifest.root();
+    let given = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
+    let given = given.collect::<Vec<_>>();
+    let mut overrides = Vec::new();
+    if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
+        notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
+        manifest.enable_sqlx_toml();
+    }
+    let mut names = if path == "crate" { "mod ids;" } else { "pub mod ids;" }.to_owned();
+    if path != "crate" && !overrides.is_empty() {
+        names += &format!("\nextern crate self as {path};");
+    }
+    let source = read(root)?.unwrap_or_default();
+    let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
+    let mut modules = modules.filter(|line| line.ends_with(';'));
+    let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
+    let declared = match before.or(modules.next_back()) {
+        _ if source.contains("mod ids;") => Some(source.clone()),
+        // No line after another module is between a module and its attributes.
+        last => last.map(|last| source.replacen(last, &format!("{last}\n{names}"), 1)),
+    };
+    let step = declared.is_none().then(|| format!("- add to {root}: {names}\n"));
+    let mut ignored = read(".gitignore")?.unwrap_or_default();
+    if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
+        let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
+        ignored += &format!("{end}/{KEYS}\n");
+    }
+    let undecided = module.text.matches("// Decide ").count();
+    let places = ["src/ids/mod.rs", "src/ids.rs"];
+    let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or("src/ids.rs");
+    // The secret comes after the line that keeps it out of the repository.
+    for (path, new, is_theirs) in [
+        (".gitignore", ignored, false),
+        ("Cargo.toml", manifest.document.to_string(), false),
+        (file, module.text + &state, true),
+        ("sqlx.toml", String::from_utf8(overrides)?, true),
+        (root, declared.unwrap_or(source), false),
+    ] {
+        let old = read(path)?;
+        let is_kept = is_theirs && old.is_some();
+        if new.is_empty() || old.as_ref() == Some(&new) {
+            continue;
+        }
+        if is_kept {
+            notes.push(format!("{path} exists and stays as it is; --dry-run shows what differs"));
+        }
+        if is_dry {
+            let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
+            let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), &new);
+            write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
+        } else if !is_kept {
+            files::write(Path::new(path), &new)?;
+            writeln!(out, "wrote {path}")?;
+        }
+    }
+    let has_keys = Path::new(KEYS).exists();
+    if is_dry {
+        notes.extend((!has_keys).then(|| format!("{KEYS} gets a new secret and mode 600")));
+        return Ok(notes);
+    }
+    if !has_keys {
+        write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
+        writeln!(out, "wrote {KEYS}")?;
+    }
+    let name = module.types.first().map_or("User", |(_, name)| name);
+    let next = include_str!("next.txt").replace("{undecided}", &undecided.to_string());
+    let next = next.replace("{step}", &step.unwrap_or_default()).replace("{name}", name);
+    write!(out, "{next}")?;
+    Ok(notes)
+}
+
+fn read(path: &str) -> Result<Option<String>, String> {
+    let path = Path::new(path);
+    path.exists().then(|| files::read(path)).transpose()
+}
+
+fn write_secret() -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    MasterSecret::generate().expose_hex(|hex| writeln!(options.open(KEYS)?, "0:{hex}"))
+}
+
+fn uses_macros(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
+    ["query!(", "query_as!(", "query_scalar!("].iter().any(|name| text.contains(name))
+        || entries.any(|entry| uses_macros(&entry.path()))
+}

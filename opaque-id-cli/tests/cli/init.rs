@@ -1,0 +1,103 @@
+//! `opaque-id init`, in a fresh project for each case.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::{good, opaque_id, output, refuses, sqlite, stderr, with_input};
+
+/// The module of the first test, which compiles.
+#[expect(dead_code, missing_debug_implementations, unreachable_pub)]
+#[path = "init/ids.txt"]
+mod ids;
+
+const SCHEMA: &str = include_str!("init/schema.sql");
+const FILES: [&str; 6] =
+    [".gitignore", "Cargo.toml", "sqlx.toml", "src/ids.rs", "src/lib.rs", "src/main.rs"];
+
+fn project(dependencies: &str, root: &str, source: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("src")).expect("created");
+    let manifest = format!("[package]\nname = \"my-app\"\n[dependencies]\n{dependencies}\n");
+    for (file, text) in [("Cargo.toml", &*manifest), (root, source)] {
+        fs::write(folder.path().join(file), text).expect("written");
+    }
+    folder
+}
+
+fn init(folder: &TempDir, line: &str) -> Output {
+    output(opaque_id("", line).current_dir(folder).env_remove("DATABASE_URL"))
+}
+
+fn contents(folder: &TempDir) -> [String; 6] {
+    FILES.map(|file| fs::read_to_string(folder.path().join(file)).unwrap_or_default())
+}
+
+#[test]
+fn init_writes_what_its_dry_run_prints_and_a_second_run_changes_nothing() {
+    let (_folder, url) = sqlite(SCHEMA);
+    let line = format!("init --database-url {url}");
+    let dependencies = "axum = \"0.8\"\nsqlx = { version = \"0.8\", features = [\"sqlite\"] }";
+    let new = || project(dependencies, "src/main.rs", "mod api;\nmod model;\nfn main() {}\n");
+    let (printed, written) = (new(), new());
+    let before = contents(&printed);
+    let diff = init(&printed, &format!("{line} --dry-run"));
+    assert!(contents(&printed) == before && stderr(&diff).contains("a new secret"));
+    let next = init(&written, &line);
+    assert!(good(&next).contains("types that it leaves to you: 3"), "{}", good(&next));
+    let after = contents(&written);
+    assert_eq!(after[3], include_str!("init/ids.txt"));
+    assert_eq!(after[5], "mod api;\nmod ids;\nmod model;\nfn main() {}\n");
+    assert!(!good(&init(&written, &line)).contains("wrote") && contents(&written) == after);
+    // A file that others could read would be refused.
+    good(&output(opaque_id("", "keys --keys-file opaque-id.keys").current_dir(&written)));
+
+    let mut apply = Command::new("git");
+    let apply = apply.args(["apply", "-"]).current_dir(&printed);
+    good(&with_input(apply, &format!("{}\n", good(&diff))).expect("git runs"));
+    assert_eq!(contents(&printed), after);
+}
+
+#[test]
+fn init_adds_the_crates_of_the_dependencies() {
+    let workspace =
+        "[workspace.dependencies]\ndiesel = { version = \"2\", features = [\"sqlite\"] }";
+    for case in include_str!("init/crates.txt").split("\n\n") {
+        let (dependencies, added) = case.split_once("=>\n").expect("a case");
+        let folder = project(&format!("{dependencies}{workspace}"), "src/main.rs", "fn main() {}");
+        let before = &contents(&folder)[1];
+        let next = init(&folder, "init");
+        assert!(good(&next).contains("add to src/main.rs: mod ids;"), "{}", good(&next));
+        let refused = stderr(&next).contains("expected sqlx 0.9 or 0.8, found `0.7`");
+        assert_eq!(refused, dependencies.contains("0.7"), "{}", stderr(&next));
+        let after = contents(&folder);
+        let added = format!("{}\n{workspace}", added.trim_end());
+        assert_eq!(after[1], before.replace(workspace, &added));
+        assert!(after[3].contains("// pub struct User;") && after[5] == "fn main() {}");
+    }
+}
+
+#[test]
+fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
+    let (_folder, url) = sqlite(SCHEMA);
+    let line = format!("init --database-url {url}");
+    let sqlx = "sqlx = { version = \"0.9\", features = [\"sqlite\"] } # ours";
+    let folder = project(sqlx, "src/lib.rs", "//! sqlx::query!(\npub mod model;\n");
+    good(&init(&folder, &line));
+    let [_, manifest, overrides, _, lib, _] = contents(&folder);
+    assert!(manifest.contains("[\"sqlite\", \"sqlx-toml\"] } # ours\n"), "{manifest}");
+    let user = "user_id = \"opaque_id_sqlx::Internal<my_app::ids::User>\"";
+    assert!(overrides.contains(user), "{overrides}");
+    assert!(lib.ends_with("pub mod model;\npub mod ids;\nextern crate self as my_app;\n"), "{lib}");
+
+    for file in ["src/ids.rs", "sqlx.toml", "opaque-id.keys"] {
+        fs::write(folder.path().join(file), "# mine").expect("written");
+    }
+    let before = contents(&folder);
+    let again = init(&folder, &line);
+    assert!(contents(&folder) == before && !good(&again).contains("wrote"));
+    assert_eq!(stderr(&again).matches("exists and stays as it is").count(), 2);
+    fs::write(folder.path().join("Cargo.toml"), "[workspace]").expect("written");
+    refuses(&init(&folder, &line), 2, "found a workspace");
+}
