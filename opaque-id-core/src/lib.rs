@@ -67,6 +67,7 @@ pub mod guide {
 
     #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
+    #[doc = "[packs guide]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#encrypt-a-column-that-has-plaintext"]
     #[doc = "[SECURITY.md]: crate::guide::security\n"]
     #[doc = include_str!("guide/operations.md")]
     pub mod operations {}
