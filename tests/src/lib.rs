@@ -15,6 +15,9 @@
 pub mod browser;
 pub mod conformance;
 pub mod database;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/DRIVERS.md")]
+mod drivers {}
 pub mod kind;
 pub mod linearizable;
 pub mod load;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, SqlitePool};
 
 const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS secrets (id INTEGER PRIMARY KEY, check_values TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS articles (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -159,9 +160,13 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let keyring = Keyring::from_file("keys")?;
     keyring.prepare::<User>()?;
     keyring.prepare::<Article>()?;
-    let key_id = keyring.sealing_key_id();
-    let check = keyring.check_value(key_id).ok_or("no secret seals")?;
-    eprintln!("secret {key_id} seals; its check value is {check}");
+    // With another file of secrets, the ids of all rows would change.
+    let remembered: Option<String> =
+        sqlx::query_scalar("SELECT check_values FROM secrets").fetch_optional(&pool).await?;
+    let check_values = keyring.recognize(remembered.as_deref())?;
+    eprintln!("the check values of the secrets are {check_values}");
+    let remember = sqlx::query("REPLACE INTO secrets VALUES (1, ?)").bind(check_values);
+    remember.execute(&pool).await?;
     let router = Router::new()
         .route("/users", post(add_user))
         .route("/articles", get(list_articles).post(add_article))

@@ -152,6 +152,18 @@ pub enum KeyringError {
         /// The key id.
         key_id: KeyId,
     },
+    /// None of the secrets has been used with the application's rows before, so all ids would change. Restore the former secrets. If the rows
+    /// are new, forget the check values.
+    #[error(
+        "expected a secret with check value {expected}, found {found}: restore the secrets that were used with these rows"
+    )]
+    #[non_exhaustive]
+    NotRecognized {
+        /// The remembered check values.
+        expected: String,
+        /// The check values of the secrets.
+        found: String,
+    },
     /// These old ids can never be accepted.
     #[error("old ids of `{resource}` cannot be accepted: {problem}")]
     #[non_exhaustive]

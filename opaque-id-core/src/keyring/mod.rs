@@ -257,6 +257,40 @@ impl Keyring {
         self.secret(key_id).map(Secret::check_value)
     }
 
+    /// Compares the secrets with check values that the application has remembered next to its rows, and returns the text to remember from
+    /// now on: the check values of all secrets of this keyring. Without this, a lost file of secrets that is made again changes every id.
+    ///
+    /// Call it at start, and when a [`SharedKeyring`] has replaced its secrets. Pass `None` at the first start, and write the result into
+    /// a row of the database.
+    ///
+    /// ```
+    /// use opaque_id_core::{Keyring, KeyringError, MasterSecret};
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let remembered = keyring.recognize(None)?; // a row of the database
+    /// assert_eq!(keyring.recognize(Some(&remembered))?, remembered);
+    ///
+    /// let other = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let error = other.recognize(Some(&remembered)).unwrap_err();
+    /// assert!(matches!(error, KeyringError::NotRecognized { .. }));
+    /// # Ok::<(), KeyringError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`KeyringError::NotRecognized`] if no secret of this keyring was remembered.
+    pub fn recognize(&self, remembered: Option<&str>) -> Result<String, KeyringError> {
+        let found = self.key_ids().filter_map(|key_id| self.check_value(key_id));
+        let found: Vec<_> = found.map(|check_value| check_value.to_string()).collect();
+        let is_known = |text: &str| text.split(',').any(|known| found.iter().any(|it| it == known));
+        match remembered {
+            Some(expected) if !is_known(expected) => Err(KeyringError::NotRecognized {
+                expected: expected.chars().take(64).collect(),
+                found: found.join(","),
+            }),
+            _ => Ok(found.join(",")),
+        }
+    }
+
     /// Derives a resource's subkeys now instead of at its first use, and checks its domain and its prefix.
     /// Call it at start, once per resource.
     ///
