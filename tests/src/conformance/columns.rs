@@ -536,7 +536,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
         format!(r#"{{"diagnosis":"hay fever","since":"19{}","dose":"{} mg"}}"#, i % 90 + 10, i * 7)
     };
     let rows = add(shop, &notes, (0..ROWS).map(text)).await?;
-    assert!(error(shop.train(&notes, &[text(1)], 2_048).await).contains("more rows"));
+    assert!(error(shop.train(&notes, &[text(1)], 2_048).await).contains("more samples"));
     let samples: Vec<_> = (1_000..3_000).map(text).collect();
     shop.train(&notes, &samples, 2_048).await?;
 
