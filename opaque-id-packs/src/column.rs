@@ -3,7 +3,10 @@
 use opaque_id_sql::Dialect;
 
 /// The column of an ordinary table that has the values of an `EncryptedColumn`, for calls that walk the table. A
-/// `&str` cannot name it: it has two names, or three.
+/// `&str` cannot name it: it has two names, or more.
+///
+/// If row security of PostgreSQL hides rows from the role, the calls neither see nor count them. A sweep would then delete dictionaries that
+/// these rows need, so run the calls as a role that sees all rows. The command `opaque-id packs` refuses others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
     table: Box<str>,
