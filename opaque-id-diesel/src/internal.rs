@@ -76,62 +76,6 @@ adapter_internal_id! {
 /// ```
 pub struct Id<T>(PhantomData<fn() -> T>);
 
-impl<T> Id<T> {
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-/// Writes diesel's traits for internal ids on the backend of a `#[derive(MultiConnection)]`. diesel generates this backend in the
-/// application, and names it `MultiBackend`.
-///
-/// ```
-/// use diesel::SqliteConnection;
-/// use opaque_id_diesel::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// pub struct User;
-///
-/// #[derive(diesel::MultiConnection)]
-/// pub enum AnyConnection {
-///     Sqlite(SqliteConnection), // and others
-/// }
-///
-/// opaque_id_diesel::multi_backend!(MultiBackend: User);
-/// # fn main() {}
-/// ```
-#[macro_export]
-macro_rules! multi_backend {
-    ($backend:ty: $($resource:ty),+ $(,)?) => {$(
-        impl $crate::__driver::HasSqlType<$crate::Id<$resource>> for $backend {
-            fn metadata(lookup: &mut Self::MetadataLookup) -> Self::TypeMetadata {
-                Self::lookup_sql_type::<$crate::Id<$resource>>(lookup)
-            }
-        }
-
-        impl $crate::__driver::FromSql<$crate::Id<$resource>, $backend> for $crate::Internal<$resource> {
-            fn from_sql(
-                value: <$backend as $crate::__driver::Backend>::RawValue<'_>,
-            ) -> $crate::__driver::deserialize::Result<Self> {
-                value.from_sql::<Self, $crate::Id<$resource>>()
-            }
-        }
-
-        impl $crate::__driver::ToSql<$crate::Id<$resource>, $backend> for $crate::Internal<$resource> {
-            fn to_sql<'b>(
-                &'b self,
-                out: &mut $crate::__driver::Output<'b, '_, $backend>,
-            ) -> $crate::__driver::serialize::Result {
-                out.set_value(($crate::Id::<$resource>::new(), self));
-                ::core::result::Result::Ok($crate::__driver::IsNull::No)
-            }
-        }
-    )+};
-}
-
 impl<T> fmt::Debug for Id<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Id")

@@ -5,8 +5,8 @@ pub mod driver {
     pub use diesel::backend::Backend;
     pub use diesel::deserialize::{self, FromSql, Queryable};
     pub use diesel::expression::{AsExpression, TypedExpressionType};
-    pub use diesel::serialize::{self, IsNull, Output, ToSql};
-    pub use diesel::sql_types::{HasSqlType, SingleValue, SqlType};
+    pub use diesel::serialize::{self, Output, ToSql};
+    pub use diesel::sql_types::{SingleValue, SqlType};
 }
 
 /// Implements diesel's traits for a newtype. The derive calls it.

@@ -28,7 +28,6 @@ pub(crate) fn cases() -> Cases {
     }
     cases! {
         newtypes
-        a_connection_of_any_kind
         associations
         plain_columns
         plain_integer_columns
@@ -53,38 +52,6 @@ async fn open(database: &Database) -> Result<(DieselShop, Internal<Team>, Vec<Us
         shop.add_user(&user.clone().into()).await?;
     }
     Ok((shop, team, users.into()))
-}
-
-/// diesel's derive writes the connection and its backend.
-#[derive(diesel::MultiConnection)]
-enum AnyConnection {
-    Postgres(diesel::PgConnection),
-    Mysql(diesel::MysqlConnection),
-    Sqlite(diesel::SqliteConnection),
-}
-
-opaque_id_diesel::multi_backend!(MultiBackend: User, Team);
-
-async fn a_connection_of_any_kind(database: &Database) -> Verdict {
-    let (_, team, users) = open(database).await?;
-    let url = database.url.trim_start_matches("sqlite://").trim_end_matches("?mode=rwc");
-    let mut connection = diesel::Connection::establish(url)?;
-    let connection: &mut AnyConnection = &mut connection;
-    let ids: Vec<_> = users.iter().map(|user| user.id).collect();
-    let members = users::table.filter(users::team_id.eq(team)).order(users::id);
-    let found: Vec<(Internal<User>, Option<Internal<Team>>)> =
-        diesel::RunQueryDsl::load(members.select((users::id, users::team_id)), connection)?;
-    assert_eq!(found, [(ids[0], Some(team)), (ids[2], Some(team))]);
-    let moved =
-        diesel::update(users::table.find(ids[0])).set(users::team_id.eq(None::<Internal<Team>>));
-    assert_eq!(diesel::RunQueryDsl::execute(moved, connection)?, 1);
-    // A key that is not of the resource's kind is an error here too.
-    let broken = database.kind.uuid(opaque_id_core::key::Uuid::from_u128(4 << 76 | 2 << 62));
-    database.execute(&format!("INSERT INTO users (id, name) VALUES ({broken}, 'Eve')"))?;
-    let all: diesel::QueryResult<Vec<Internal<User>>> =
-        diesel::RunQueryDsl::load(users::table.select(users::id), connection);
-    assert!(cases::error(all).contains("found version 4"));
-    Ok(Passed)
 }
 
 async fn associations(database: &Database) -> Verdict {
