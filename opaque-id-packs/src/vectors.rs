@@ -127,7 +127,7 @@ fn rows_and_packs_come_out_and_are_written_again() {
     }
 }
 
-/// Rows of erased groups are deleted, and others are not; without a key, or with another group's, nothing is read.
+/// Only rows of erased groups are deleted. Without the right group's key nothing is read.
 #[test]
 fn groups_are_read_with_their_own_keys_only() {
     let vector = vectors::tables().pop().expect("a table with groups");

@@ -46,7 +46,7 @@ pub(crate) async fn change(
         } else {
             let stored = tiers.pack_of(session, key)?;
             if stored.next.is_some_and(|next| next <= key) {
-                // It was split while a locking read has waited for it. That read then sees its new end, but not the pack of the key.
+                // The pack was split while a locking read waited for it. The read sees its new end, but not the new pack of the key.
                 false
             } else if state.contents.settings.write_through {
                 let pack =

@@ -1,4 +1,5 @@
-//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS-FORMAT.md` specifies it.
+//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together or by group.
+//! `docs/PACKS-FORMAT.md` specifies it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use super::varint;
 /// big-endian, or an integer plus 2^63.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pack {
-    /// The pack's id: no key is smaller.
+    /// The pack's id. No key is smaller.
     pub id: u128,
-    /// The id of the next pack when this one was written: all keys are smaller. `None` for the last pack.
+    /// The id of the next pack at the time of writing. All keys are smaller. `None` means the last pack.
     pub end: Option<u128>,
     /// Keys and values, in the order of the keys.
     pub rows: Vec<(u128, Value)>,
@@ -77,7 +78,7 @@ impl Pack {
     /// Reads the plaintext of the pack with this id, without the rows of groups that are erased.
     ///
     /// # Errors
-    /// [`FormatError`] if it is not one.
+    /// [`FormatError`] if the plaintext is not that of this pack.
     pub fn decode(
         id: u128,
         plaintext: &[u8],
@@ -126,7 +127,7 @@ impl Pack {
     /// Reads the end of the pack with this id, and the value of one key.
     ///
     /// # Errors
-    /// [`FormatError`] as [`decode`](Self::decode).
+    /// [`FormatError`] like [`decode`](Self::decode).
     pub fn find(
         id: u128,
         plaintext: &[u8],
@@ -148,7 +149,7 @@ impl Pack {
         Ok((head.end, value))
     }
 
-    /// Returns the groups of the rows of a plaintext, as far as it can be read.
+    /// Returns the groups of the rows of a plaintext, up to the first unreadable part.
     pub(crate) fn groups(id: u128, plaintext: &[u8]) -> Vec<u128> {
         let head = Head::decode(id, plaintext);
         head.map_or(Vec::new(), |head| {
@@ -157,16 +158,16 @@ impl Pack {
     }
 }
 
-/// Set in the first byte of a plaintext whose rows are in several frames.
+/// The flag in a plaintext's first byte for rows in several frames.
 const FRAMES: u8 = 2;
 
-/// The most bytes of values in a frame without a group, unless it is a single value: a read decodes a frame. Half of it stores 3 % more of Debian's
-/// package index, and no limit 3 % less.
+/// The most bytes of values in a frame without a group, unless it is a single value. A read decodes a whole frame. Half of it stores 3 %
+/// more of Debian's package index, and no limit 3 % less.
 const FRAME_BYTES: usize = 32 << 10;
 
-/// Which rows are compressed together: those of a group.
+/// The frames of a pack. The rows of a frame are compressed together and have one group.
 struct Frames {
-    /// With how many bytes of values.
+    /// The group and the bytes of values of each frame.
     groups: Vec<(Option<u128>, usize)>,
     /// The number of each row's frame.
     of_rows: Vec<usize>,
@@ -198,15 +199,15 @@ impl Frames {
     }
 }
 
-/// The part before the values, and the values as they are written.
+/// The part before the values, and the stored values.
 struct Head<'p> {
     end: Option<u128>,
     keys: Vec<u128>,
-    /// How long their values are.
+    /// The length of each value.
     lens: Vec<usize>,
-    /// In which frame they are.
+    /// The frame of each row.
     of_rows: Vec<usize>,
-    /// With how many bytes of values.
+    /// The stored value and the decoded length of each frame.
     frames: Vec<(Written<'p>, usize)>,
 }
 
@@ -223,7 +224,7 @@ impl<'p> Head<'p> {
             _ => return Err(FormatError::Invalid("unknown end")),
         };
         let count = varint::read_len(from)?;
-        // Each row has two bytes at least, so memory for rows is a multiple of the plaintext's length.
+        // Each row has at least two bytes, so memory for rows is a multiple of the plaintext's length.
         if count > from.len() / 2 {
             return Err(FormatError::Invalid("it has fewer rows than it says"));
         }
@@ -261,7 +262,7 @@ impl<'p> Head<'p> {
         Ok(Self { end, keys, lens: lens_of_rows, of_rows, frames })
     }
 
-    /// Returns the values of a frame, one after the other: they are as long as the lengths say.
+    /// Returns the values of a frame, cut at the given lengths.
     fn open(
         &self,
         frame: usize,
@@ -283,7 +284,7 @@ const LENGTHS: FormatError =
 const ORDER: FormatError =
     FormatError::Invalid("the keys do not ascend from the pack's id to its end");
 
-/// Without keys and values.
+/// Omits keys and values.
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pack({} rows)", self.rows.len())
