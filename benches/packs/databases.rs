@@ -45,7 +45,7 @@ pub(crate) async fn databases<DB: Rows>(
         let first = count + round * inserted;
         for (i, table) in tables.iter().enumerate() {
             let start = Instant::now();
-            let rate = || Turn::of(inserted as f64 / start.elapsed().as_secs_f64());
+            let rate = || Turn::without_costs(inserted as f64 / start.elapsed().as_secs_f64());
             table.insert(&bench.pool, first..first + inserted).await?;
             turns[0][i].push(rate());
             // A row is inserted and merged. The baseline is the same row in a column.
@@ -61,7 +61,8 @@ pub(crate) async fn databases<DB: Rows>(
                 for place in places {
                     table.act(&bench.pool, act, *place).await?;
                 }
-                turns.push(Turn::of(places.len() as f64 / start.elapsed().as_secs_f64()));
+                turns
+                    .push(Turn::without_costs(places.len() as f64 / start.elapsed().as_secs_f64()));
             }
         }
         for table in &tables[1..] {

@@ -33,7 +33,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// Creates a rate or another number without costs.
-    pub(crate) fn of(per_second: f64) -> Self {
+    pub(crate) fn without_costs(per_second: f64) -> Self {
         Self { per_second, wal: 0.0, reads: 0.0 }
     }
 }
@@ -63,8 +63,9 @@ impl Report {
         bytes: impl IntoIterator<Item = (N, usize)>,
     ) -> Result {
         self.begin(title);
-        let sizes =
-            bytes.into_iter().map(|(name, bytes)| (name, vec![Turn::of(bytes as f64 / 1e6)]));
+        let sizes = bytes
+            .into_iter()
+            .map(|(name, bytes)| (name, vec![Turn::without_costs(bytes as f64 / 1e6)]));
         self.add(group, 1, &sizes.collect::<Vec<_>>())
     }
 

@@ -20,7 +20,7 @@ const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The latest states that a client has seen, as the number of replacements of each pack and of the settings.
-pub(crate) struct Seen {
+pub(crate) struct SeenVersions {
     states: Mutex<States>,
     patience: Duration,
 }
@@ -39,7 +39,7 @@ struct State {
     older: Option<(i64, Instant)>,
 }
 
-impl Seen {
+impl SeenVersions {
     pub(crate) fn new() -> Self {
         let latest = quick_cache::unsync::Cache::new(SEEN);
         Self { states: Mutex::new(States { latest, doubted: None }), patience: PATIENCE }
@@ -82,7 +82,7 @@ impl Seen {
 
 /// The age of a pack's recent rows, from the merges of this process.
 #[derive(Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct PackBacklog {
     pub(crate) since: Instant,
     /// The time of the last merge that looked for a deletion among the rows.
     pub(crate) unread: Instant,
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn an_older_state_is_refused_until_it_lasts() {
         let place = (Kind::Pack, 7);
-        let mut seen = Seen::new();
-        let later = |seen: &Seen, count| seen.later(place, count, Instant::now());
+        let mut seen = SeenVersions::new();
+        let later = |seen: &SeenVersions, count| seen.later(place, count, Instant::now());
         let before = Instant::now();
         assert_eq!((later(&seen, 5), later(&seen, 6), later(&seen, 6)), (None, None, None));
         // An older answer arrives late.
@@ -244,7 +244,7 @@ mod tests {
         seen.patience = PATIENCE;
         assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
         // Each older state has a minute of its own.
-        let older = |seen: &Seen| {
+        let older = |seen: &SeenVersions| {
             let states = seen.states.lock().expect("no panic");
             states.latest.get(&place).map(|it| it.older)
         };
@@ -260,9 +260,10 @@ mod tests {
     /// A range over many packs does not take a minute for each of them.
     #[test]
     fn a_minute_is_enough_for_all_that_was_seen_before() {
-        let mut seen = Seen::new();
-        let later = |seen: &Seen, id, count| seen.later((Kind::Pack, id), count, Instant::now());
-        let refused = |seen: &Seen, id| later(seen, id, 4).is_some();
+        let mut seen = SeenVersions::new();
+        let later =
+            |seen: &SeenVersions, id, count| seen.later((Kind::Pack, id), count, Instant::now());
+        let refused = |seen: &SeenVersions, id| later(seen, id, 4).is_some();
         for id in 0..3 {
             assert_eq!(later(&seen, id, 5), None);
         }

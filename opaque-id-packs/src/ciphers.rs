@@ -27,8 +27,8 @@ impl Ciphers {
     }
 
     /// Returns the cipher of a data key.
-    pub(crate) fn of_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
-        self.name.cipher_of(key)
+    pub(crate) fn with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        self.name.cipher_with_key(key)
     }
 
     /// Derives the key of a blind index from the sealing secret. The example secret has none.

@@ -49,7 +49,7 @@ pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Ve
     if samples.iter().all(|sample| sample.group.is_none()) {
         return checked(train(&samples.iter().map(|sample| &**sample).collect::<Vec<_>>())?);
     }
-    let shared = Shared::of(samples);
+    let shared = Shared::new(samples);
     let texts = shared.texts();
     if texts.is_empty() {
         let reason = format!("no text of {SHORTEST} bytes or more occurs in {GROUPS} groups");
@@ -72,7 +72,7 @@ struct Shared<'s> {
 }
 
 impl<'s> Shared<'s> {
-    fn of(samples: &'s [Value]) -> Self {
+    fn new(samples: &'s [Value]) -> Self {
         let number = |of: usize| u32::try_from(of).unwrap_or(u32::MAX);
         let places_of = |(sample, value): (usize, &Value)| {
             let offsets = 0..number((value.len() + 1).saturating_sub(SHORTEST));

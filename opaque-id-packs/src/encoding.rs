@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_type_cannot_decode_is_a_value() {
+    fn a_value_of_another_type_is_undecoded() {
         type Either = Result<u8, Undecoded>;
         let decode = |bytes: &[u8]| -> Either {
             <Lenient<Json> as Encoding<Either>>::decode(bytes).expect("either of them")

@@ -130,7 +130,7 @@ pub enum Problem {
     /// The server shows an older state than this client has seen. It lags, was restored from a backup, has failed over or crashed, or was
     /// tampered with. If it still shows this state after a minute, the client accepts it, without the missing writes.
     #[error(
-        "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; a minute after the first refusal this state is served, without the writes that are missing in it"
+        "expected {location} to have been replaced {expected} times or more, found {found}: the server shows an older state; retry after a minute"
     )]
     #[non_exhaustive]
     Older {
@@ -144,7 +144,7 @@ pub enum Problem {
     /// A pack ends before the next one begins, or no pack contains a key. A pack was deleted or is hidden, or the transaction reads
     /// uncommitted rows.
     #[error(
-        "expected {location} to continue up to the next pack, found a gap: a pack was deleted or is hidden (`opaque-id packs restore` puts it back), or the transaction reads uncommitted rows"
+        "expected {location} to continue up to the next pack, found a gap: restore the missing pack by `opaque-id packs restore`"
     )]
     #[non_exhaustive]
     Gap {
@@ -153,7 +153,7 @@ pub enum Problem {
     },
     /// A pack reaches into the next one. An old state of it, from before it was split, was put back.
     #[error(
-        "expected {location} to end where the next pack begins, found that it reaches into it: an old state of the pack was put back (`opaque-id packs restore` repairs it)"
+        "expected {location} to end where the next pack begins, found that it reaches into it: repair it by `opaque-id packs restore`"
     )]
     #[non_exhaustive]
     Overlap {
@@ -162,7 +162,7 @@ pub enum Problem {
     },
     /// The tables have no settings. Restore them from a backup if the tables were in use.
     #[error(
-        "the tables {table}_… have no settings: write them with `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup if they were in use"
+        "the tables {table}_… have no settings: write them by `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -192,7 +192,7 @@ pub enum Problem {
     /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and `decrypt_on` read it if it is in
     /// the table.
     #[error(
-        "{location} was compressed with dictionary {dictionary}, which this process does not know: `refresh` and `decrypt_on` read it, if it is in the table"
+        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`"
     )]
     #[non_exhaustive]
     UnknownDictionary {

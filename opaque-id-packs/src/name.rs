@@ -51,13 +51,13 @@ impl TableName {
     }
 
     /// Returns the cipher of a data key for this table.
-    pub(crate) fn cipher_of(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
-        PackCipher::of_key(key, &self.table).context(&self.context)
+    pub(crate) fn cipher_with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        PackCipher::with_key(key, &self.table).context(&self.context)
     }
 
     /// Derives the subkeys of a domain for this table.
     pub(crate) fn cipher(&self, keyring: &Keyring, domain: &str) -> PackCipher {
-        PackCipher::of_domain(keyring, domain, &self.table).context(&self.context)
+        PackCipher::for_domain(keyring, domain, &self.table).context(&self.context)
     }
 }
 

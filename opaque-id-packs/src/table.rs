@@ -10,7 +10,7 @@ use opaque_id_sql::statement::Cell;
 use quick_cache::sync::Cache as QuickCache;
 use zeroize::Zeroizing;
 
-use crate::cache::{Cache, CacheStats, Cached, Seen, Waiting};
+use crate::cache::{Cache, CacheStats, Cached, PackBacklog, SeenVersions};
 use crate::ciphers::Ciphers;
 use crate::error::{Location, Problem};
 use crate::format::{
@@ -54,8 +54,8 @@ pub(crate) struct Table {
     /// Compresses settings and dictionaries.
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
-    seen: Seen,
-    pub(crate) waiting: Mutex<HashMap<u128, Waiting>>,
+    seen: SeenVersions,
+    pub(crate) waiting: Mutex<HashMap<u128, PackBacklog>>,
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
@@ -169,7 +169,7 @@ impl State {
     }
 
     /// Returns whether the server still has the settings and all dictionaries of this state, by number and version.
-    pub(crate) fn is_of(&self, meta: &BTreeMap<i64, i64>) -> bool {
+    pub(crate) fn matches_server(&self, meta: &BTreeMap<i64, i64>) -> bool {
         self.meta == *meta
     }
 
@@ -202,7 +202,7 @@ impl Table {
             expected,
             plain,
             state: RwLock::new(None),
-            seen: Seen::new(),
+            seen: SeenVersions::new(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
         })
@@ -307,7 +307,7 @@ impl Table {
             return if is_there { Ok(None) } else { Err(self.not_created()) };
         }
         let meta = self.versions(&rows)?;
-        if !state.is_of(&meta) {
+        if !state.matches_server(&meta) {
             // A transaction may see the state at its beginning.
             let current = state.current().filter(|_| !context.is_in_transaction);
             // If a later dictionary exists, a sweep has deleted this one. Then no crash has undone it.
@@ -400,7 +400,8 @@ impl Table {
             version,
             read: Instant::now(),
             checked: Mutex::new(Instant::now()),
-            is_committed: !context.is_in_transaction || known.is_some_and(|it| it.is_of(&meta)),
+            is_committed: !context.is_in_transaction
+                || known.is_some_and(|it| it.matches_server(&meta)),
             meta,
             codecs,
             last_dictionary,
@@ -421,7 +422,7 @@ impl Table {
             let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
             let (order, key) = keys.split_first_chunk().ok_or_else(|| self.wrong_columns())?;
             let key = key.try_into().map(Zeroizing::new).map_err(|_| self.wrong_columns())?;
-            Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.of_key(&key) })
+            Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.with_key(&key) })
         });
         groups.transpose()
     }
@@ -639,7 +640,7 @@ impl Table {
         let key = (*value).try_into().map(Zeroizing::new);
         let key = key.map_err(|_| FormatError::Invalid("a key has another length"));
         let key = key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
-        let cipher = self.ciphers.of_key(&key);
+        let cipher = self.ciphers.with_key(&key);
         Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
     }
 
@@ -733,9 +734,9 @@ impl Table {
         stored: &Stored,
         groups: &GroupKeys,
     ) -> bool {
-        let of_body =
+        let body_groups =
             if tier == Tier::Keys { Vec::new() } else { self.groups_of(state, tier, stored) };
-        of_body.iter().any(|id| groups.contains(*id) && groups.of(*id).is_none())
+        body_groups.iter().any(|id| groups.contains(*id) && groups.key(*id).is_none())
     }
 
     /// Encrypts settings or a dictionary.
@@ -1057,7 +1058,7 @@ impl Table {
     }
 
     /// Returns the location of a missing pack: the table of packs.
-    pub(crate) fn packs(&self) -> Location {
+    pub(crate) fn packs_location(&self) -> Location {
         Location { name: format!("{}_packs", self.name), id: None }
     }
 

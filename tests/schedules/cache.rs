@@ -27,7 +27,7 @@ fn next(random: &mut Random, is_zipf: bool) -> Result<i64> {
 
 /// A client reads 20,000 times. After each 100 reads another client changes some random rows and merges them.
 #[test]
-fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
+fn a_cache_has_the_unchanged_packs() -> Result {
     println!("| rows | reads | changed per 100 reads | hits |");
     for (name, settings, is_zipf, changed, expected) in [
         ("default", Settings::default(), false, 0, 98),

@@ -81,7 +81,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
 
 /// The client that adds its dictionary first is second to write the settings.
 #[test]
-fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
+fn the_later_of_two_new_dictionaries_stays() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
     let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
     let (mut world, table) = World::with_table()?;
@@ -99,7 +99,7 @@ fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
 
 /// Rows that a sweep has written before it sees a new dictionary need the previous one.
 #[test]
-fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
+fn a_sweep_keeps_dictionaries_beside_training() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
     let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
     let (mut world, table) = World::with_table()?;
@@ -541,7 +541,7 @@ fn all_rows_that_stay_are_counted() -> Result {
 
 /// The metrics and `merge_every` report the age of unmerged rows.
 #[test]
-fn what_waits_is_counted_and_has_an_age() -> Result {
+fn unmerged_rows_are_counted_and_have_an_age() -> Result {
     let (mut world, table) = World::with_table()?;
     world.finish(table.configure(Settings::default().pack_bytes(4_000)))?;
     let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));

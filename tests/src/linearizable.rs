@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ended_may_have_happened() {
+    fn calls_without_an_answer_may_have_happened() {
         let unknown = uncertain(Op::Write(Some(1)), 0, u64::MAX);
         for read in [None, Some(1)] {
             assert!(is_linearizable(&[unknown.clone(), event(Op::Read(read), 1, 2)]));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_that_nobody_needs_at_once_is_not_lost() {
+    fn a_deletion_is_kept_until_an_event_needs_it() {
         let [write, erase] = [event(Op::Write(Some(1)), 0, 1), event(Op::Erase(vec![2]), 5, 6)];
         let deleted = |ended| [write.clone(), uncertain(Op::Write(None), 2, ended), erase.clone()];
         let history = |ended, began| {
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_server_was_dead_is_no_evidence() {
+    fn reads_before_a_crash_are_no_evidence() {
         let history = |began| {
             let reads = [event(Op::Read(Some(1)), began, began + 1), event(Op::Read(None), 30, 31)];
             [vec![uncertain(Op::Write(Some(1)), 0, 60)], reads.to_vec()].concat()
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_what_trying_all_orders_finds() {
+    fn the_search_agrees_with_trying_all_orders() {
         let mut random = Random(*SEED);
         let mut explained = 0;
         for _ in 0..20_000 {

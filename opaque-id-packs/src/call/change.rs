@@ -97,7 +97,7 @@ async fn write_row(
     session.refresh().await?;
     session.ensure_keys(row.group().into_iter().collect(), false).await?;
     let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;
-    let group = row.group().and_then(|group| session.groups().of(group));
+    let group = row.group().and_then(|group| session.groups().key(group));
     let group = group.map(|key| (key.id, key.version));
     let write = match read {
         Read::Recent(version) => session.sql().replace(version, &stored, group),

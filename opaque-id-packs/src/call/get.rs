@@ -136,7 +136,7 @@ impl Tiers {
     /// Returns the pack with the greatest id that is not above a key.
     pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&Stored, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
-        let location = || session.table.packs();
+        let location = || session.table.packs_location();
         self.packs[..after].last().ok_or_else(|| Problem::Gap { location: location() })
     }
 }

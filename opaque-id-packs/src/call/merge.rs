@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::change::apply;
 use super::session::Session;
 use super::{Disconnected, STATEMENT_BYTES};
-use crate::cache::Waiting;
+use crate::cache::PackBacklog;
 use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::merged::Merged;
@@ -143,7 +143,7 @@ impl Merge {
             let rows = session.query(session.sql().survey(from, SURVEYED)).await?;
             let survey = session.table.statements.read_survey(&rows);
             let survey = survey.ok_or_else(|| session.table.wrong_columns())?;
-            if *is_checked || session.state()?.is_of(&survey.meta) {
+            if *is_checked || session.state()?.matches_server(&survey.meta) {
                 return Ok(survey);
             }
             *is_checked = true;
@@ -362,7 +362,7 @@ impl Merge {
         let mut waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *waiting);
         for (pack, is_stuck) in self.left.drain() {
-            let new = Waiting { since: now, unread: now, stuck: None };
+            let new = PackBacklog { since: now, unread: now, stuck: None };
             let mut it = before.get(&pack).copied().unwrap_or(new);
             it.unread = self.found_no_deletion.get(&pack).copied().unwrap_or(it.unread);
             it.stuck = is_stuck.then(|| it.stuck.unwrap_or(now));

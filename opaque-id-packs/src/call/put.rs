@@ -84,7 +84,7 @@ fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<
         let encrypted = session.table.encrypt_row(&state, *id, row, session.groups())?;
         bytes += encrypted.body.len();
         stored.push(encrypted);
-        let key = row.group().and_then(|group| session.groups().of(group));
+        let key = row.group().and_then(|group| session.groups().key(group));
         keys.extend(key.map(|key| (key.id, key.version)));
     }
     let key = |(id, version)| Stored::new(id, version, Vec::new());

@@ -106,7 +106,7 @@ impl Page {
             }
         }
         let (Some((lowest, _)), Some((highest, _))) = (packs.first(), packs.last()) else {
-            return Err(Problem::Gap { location: session.table.packs() });
+            return Err(Problem::Gap { location: session.table.packs_location() });
         };
 
         // The page's part of the range, from the smallest key to the largest one.

@@ -32,7 +32,7 @@ async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> R
     groups.dedup();
     session.read_keys(groups).await?;
     let groups = session.groups();
-    let is_erased = |id| groups.contains(id) && groups.of(id).is_none();
+    let is_erased = |id| groups.contains(id) && groups.key(id).is_none();
     rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
     Ok(())
 }
@@ -51,7 +51,7 @@ async fn restore_row(
             let row = Row::Value(value);
             let (state, groups) = (session.state()?, session.groups());
             let stored = session.table.encrypt_row(&state, key, &row, groups)?;
-            let group = row.group().and_then(|group| groups.of(group));
+            let group = row.group().and_then(|group| groups.key(group));
             session.sql().replace(version, &stored, group.map(|key| (key.id, key.version)))
         }
     };

@@ -240,7 +240,7 @@ impl Session {
             return Ok(false);
         }
         self.learn_keys(&unknown, false).await?;
-        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.of(*id).is_none();
+        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.key(*id).is_none();
         Ok(unknown.iter().any(is_erased))
     }
 

@@ -42,7 +42,7 @@ pub struct Damage {
 
 impl Damage {
     /// Returns the damage of packs from a key up to the next pack.
-    fn of_packs(first: u128, end: Option<u128>) -> Self {
+    fn from_packs(first: u128, end: Option<u128>) -> Self {
         Self { first, end, recent: None, is_certain: true }
     }
 }
@@ -143,8 +143,8 @@ impl Run {
         let state = session.state()?;
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
-            let location = session.table.packs();
-            self.damaged(Problem::Gap { location }, Damage::of_packs(0, first));
+            let location = session.table.packs_location();
+            self.damaged(Problem::Gap { location }, Damage::from_packs(0, first));
         }
         for stored in found {
             match session.table.open_readable(&state, session.context(), stored, session.groups()) {
@@ -158,11 +158,14 @@ impl Run {
                     self.has_opened(stored);
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
                         let location = session.table.location(Kind::Pack, pack.id);
-                        self.damaged(Problem::Gap { location }, Damage::of_packs(end, stored.next));
+                        self.damaged(
+                            Problem::Gap { location },
+                            Damage::from_packs(end, stored.next),
+                        );
                     }
                 }
                 Err(problem) => {
-                    self.unreadable(problem, stored, Damage::of_packs(stored.id, stored.next));
+                    self.unreadable(problem, stored, Damage::from_packs(stored.id, stored.next));
                 }
             }
         }
@@ -183,7 +186,7 @@ impl Run {
                 }
                 Err(problem) => {
                     let end = session.table.statements.ids().after(stored.id);
-                    let damage = Damage::of_packs(stored.id, end);
+                    let damage = Damage::from_packs(stored.id, end);
                     let recent = Some(stored.version);
                     self.unreadable(problem, stored, Damage { recent, ..damage });
                 }

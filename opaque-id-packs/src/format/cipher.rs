@@ -67,11 +67,11 @@ impl PackCipher {
     /// Derives the subkeys of a resource, for the table with this name.
     #[must_use]
     pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
-        Self::of_domain(keyring, T::DOMAIN, table)
+        Self::for_domain(keyring, T::DOMAIN, table)
     }
 
     /// Derives the subkeys of a domain.
-    pub(crate) fn of_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
+    pub(crate) fn for_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         for key_id in keyring.key_ids() {
             ciphers[usize::from(key_id.get())] =
@@ -88,7 +88,7 @@ impl PackCipher {
     }
 
     /// Encrypts with one data key.
-    pub(crate) fn of_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
+    pub(crate) fn with_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         ciphers[0] = Some(Box::new(Aes256GcmSiv::new((&**key).into())));
         let sealing = KeyId::new(0).expect("two bits");

@@ -53,7 +53,7 @@ pub enum FormatError {
     },
     /// The data key of the row's group is missing or cannot be read. Restore the table of keys from a backup, or restore the rows.
     #[error(
-        "the key of its group is not in the table of keys, or cannot be read: restore that from a backup (an erased group has its mark there)"
+        "the key of its group is not in the table of keys, or cannot be read: restore that table from a backup"
     )]
     NoGroupKey,
     /// A row cannot be written because its group is erased.

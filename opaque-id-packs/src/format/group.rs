@@ -53,7 +53,7 @@ impl GroupKeys {
         self.0.insert(id, key);
     }
 
-    pub(crate) fn of(&self, id: u128) -> Option<&Arc<GroupKey>> {
+    pub(crate) fn key(&self, id: u128) -> Option<&Arc<GroupKey>> {
         self.0.get(&id).and_then(Option::as_ref)
     }
 

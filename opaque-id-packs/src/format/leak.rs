@@ -73,7 +73,7 @@ impl Trial {
         let mut groups = GroupKeys::default();
         for id in 0..=NEIGHBORS + 1 {
             let key = Zeroizing::new([id.to_le_bytes()[0]; 32]);
-            let cipher = PackCipher::of_key(&key, "events");
+            let cipher = PackCipher::with_key(&key, "events");
             groups.insert(id, Some(Arc::new(GroupKey { id, version: 1, cipher })));
         }
         let group = |id: u128| are_grouped.then_some(id);

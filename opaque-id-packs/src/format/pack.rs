@@ -39,7 +39,7 @@ impl Pack {
         padding: Padding,
         groups: &GroupKeys,
     ) -> Result<Plaintext, FormatError> {
-        let frames = Frames::of(&self.rows);
+        let frames = Frames::new(&self.rows);
         let numbers = 2 + 3 * self.rows.len();
         let mut head = Plaintext::with_capacity(17 + varint::MAX_LEN * numbers);
         let is_framed = frames.groups.len() > 1;
@@ -58,14 +58,14 @@ impl Pack {
         }
         if is_framed {
             varint::write(frames.groups.len() as u128, &mut head);
-            for frame in &frames.of_rows {
+            for frame in &frames.by_row {
                 varint::write(*frame as u128, &mut head);
             }
         }
         check_len(frames.groups.iter().map(|(_, len)| *len as u64).sum(), MAX_LEN)?;
         let lens = frames.groups.iter().map(|(_, len)| *len);
         let mut values: Vec<_> = lens.map(Plaintext::with_capacity).collect();
-        for ((_, value), frame) in self.rows.iter().zip(&frames.of_rows) {
+        for ((_, value), frame) in self.rows.iter().zip(&frames.by_row) {
             values[*frame].extend_from_slice(value);
         }
         let written = frames.groups.iter().zip(&values);
@@ -111,7 +111,7 @@ impl Pack {
         let mut starts = vec![0; frames.len()];
         let mut rows = Vec::with_capacity(head.keys.len());
         let mut unreadable = Vec::new();
-        for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.of_rows) {
+        for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.by_row) {
             match &frames[*frame] {
                 Ok(Some(values)) => {
                     let group = head.frames[*frame].0.group();
@@ -139,8 +139,8 @@ impl Pack {
         let Ok(place) = head.keys.binary_search(&key) else {
             return Ok((head.end, None));
         };
-        let frame = head.of_rows[place];
-        let before = head.lens.iter().zip(&head.of_rows).take(place);
+        let frame = head.by_row[place];
+        let before = head.lens.iter().zip(&head.by_row).take(place);
         let start = before.filter(|(_, of)| **of == frame).map(|(len, _)| len).sum::<usize>();
         let value = head.open(frame, codec, groups)?.map(|values| {
             let bytes = values[start..][..head.lens[place]].to_owned();
@@ -170,12 +170,12 @@ struct Frames {
     /// The group and the bytes of values of each frame.
     groups: Vec<(Option<u128>, usize)>,
     /// The number of each row's frame.
-    of_rows: Vec<usize>,
+    by_row: Vec<usize>,
 }
 
 impl Frames {
-    fn of(rows: &[(u128, Value)]) -> Self {
-        let mut frames = Self { groups: Vec::new(), of_rows: Vec::with_capacity(rows.len()) };
+    fn new(rows: &[(u128, Value)]) -> Self {
+        let mut frames = Self { groups: Vec::new(), by_row: Vec::with_capacity(rows.len()) };
         let mut numbers = HashMap::new();
         for (_, value) in rows {
             let number = numbers.get(&value.group).copied();
@@ -189,7 +189,7 @@ impl Frames {
             });
             numbers.insert(value.group, frame);
             frames.groups[frame].1 += value.len();
-            frames.of_rows.push(frame);
+            frames.by_row.push(frame);
         }
         // A pack without rows has a frame as well.
         if rows.is_empty() {
@@ -206,7 +206,7 @@ struct Head<'p> {
     /// The length of each value.
     lens: Vec<usize>,
     /// The frame of each row.
-    of_rows: Vec<usize>,
+    by_row: Vec<usize>,
     /// The stored value and the decoded length of each frame.
     frames: Vec<(Written<'p>, usize)>,
 }
@@ -241,25 +241,25 @@ impl<'p> Head<'p> {
         }
         let mut lens =
             |count| (0..count).map(|_| varint::read_len(from)).collect::<Result<Vec<_>, _>>();
-        let lens_of_rows = lens(count)?;
-        let (frames, of_rows) = match first & FRAMES {
+        let row_lens = lens(count)?;
+        let (frames, by_row) = match first & FRAMES {
             0 => (1, vec![0; count]),
             _ => (lens(1)?[0], lens(count)?),
         };
         // Each frame has a row, and the rows name all of them.
-        if frames > count.max(1) || of_rows.iter().any(|frame| *frame >= frames) {
+        if frames > count.max(1) || by_row.iter().any(|frame| *frame >= frames) {
             return Err(FormatError::Invalid("it has fewer frames than it says"));
         }
         let frames = (0..frames).map(|_| Ok((Written::take(from)?, 0_usize)));
         let mut frames = frames.collect::<Result<Vec<_>, FormatError>>()?;
         only_padding(from)?;
-        for (len, frame) in lens_of_rows.iter().zip(&of_rows) {
+        for (len, frame) in row_lens.iter().zip(&by_row) {
             let total = &mut frames[*frame].1;
             *total = total.checked_add(*len).ok_or(LENGTHS)?;
         }
         let all = frames.iter().try_fold(0_usize, |all, (_, total)| all.checked_add(*total));
         check_len(all.ok_or(LENGTHS)? as u64, MAX_LEN)?;
-        Ok(Self { end, keys, lens: lens_of_rows, of_rows, frames })
+        Ok(Self { end, keys, lens: row_lens, by_row, frames })
     }
 
     /// Returns the values of a frame, cut at the given lengths.

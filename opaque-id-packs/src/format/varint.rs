@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_an_error() {
+    fn bytes_without_a_number_are_an_error() {
         for bytes in [&[][..], &[0x80], &[0x80, 0x00], &[0xff; 19]] {
             assert!(read(&mut &*bytes).is_err(), "{bytes:?}");
         }

@@ -89,8 +89,8 @@ impl Table {
 
     fn cipher(&self, key: Option<&str>) -> PackCipher {
         let cipher = match key {
-            None => PackCipher::of_domain(&self.keyring(), &self.domain, &self.table),
-            Some(key) => PackCipher::of_key(
+            None => PackCipher::for_domain(&self.keyring(), &self.domain, &self.table),
+            Some(key) => PackCipher::with_key(
                 &Zeroizing::new(bytes(key).try_into().expect("32 bytes")),
                 &self.table,
             ),

@@ -239,7 +239,7 @@ fn a_list_with_a_gap_is_read() {
 
 /// Other clients have deleted both ends and inserted them again with another id between.
 #[test]
-fn a_list_whose_ends_are_inserted_again_is_read() {
+fn a_list_with_replaced_ends_is_read() {
     for insert_id in [Some(1), None] {
         let table = table(Index::Unique);
         let mut call = get_or_insert(&table, uuids(3));
