@@ -23,7 +23,7 @@ pub struct Merged {
     pub packs_left: u64,
     /// The number of these packs with rows that stay for another reason than their number: they or the pack are locked or cannot be read.
     pub packs_stuck: u64,
-    /// The longest time for which merges of this process have always found rows of one pack.
+    /// The longest time for which all merges of this process have found rows of one pack.
     pub left_for: Duration,
     /// The longest such time of packs that are stuck.
     pub stuck_for: Duration,

@@ -85,7 +85,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(90);
 const FAILOVER: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The machine's clock, which all processes share.
+/// Returns the machine's time. All processes share this clock.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     u64::try_from(since.as_nanos()).expect("before 2554")

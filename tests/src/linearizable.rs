@@ -85,7 +85,7 @@ pub fn verdict<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Verdict<V> {
     Search::new(events).verdict(STATES)
 }
 
-/// Removes the reads during a crash, because a killed server may have shown rows that it then lost.
+/// Removes the reads that began at these times, because a killed server has shown rows that it then lost.
 #[must_use]
 pub fn without_reads<V: Clone>(
     events: &[Event<V>],

@@ -32,7 +32,7 @@ const ROWS: i64 = 1_000;
 /// The number of surveys of a merge if other clients write meanwhile.
 const PASSES: u32 = 10;
 
-/// Moves recent rows into their packs: all of them, or those of packs that get a quarter of their size.
+/// Moves recent rows into their packs: all rows, or the rows of packs that get a quarter of their size.
 pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Problem> {
     let mut session = session.connect().await;
     let settings = session.state()?.contents.settings.clone();

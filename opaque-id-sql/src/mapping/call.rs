@@ -219,7 +219,7 @@ impl<'t> Connected<'t> {
         let (table, dialect) = (self.table, self.dialect);
         let is_hashed = inserts == Inserts::Missing && table.is_hashed();
         if is_hashed && table.is_server_to_check(dialect) {
-            if let Some(engine) = Engine::of(&self.rows(Engine::ask(dialect)).await) {
+            if let Some(engine) = Engine::from_rows(&self.rows(Engine::ask(dialect)).await) {
                 return Err(MappingError::Cluster { engine });
             }
             table.server_is_checked();

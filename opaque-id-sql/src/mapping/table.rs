@@ -87,7 +87,7 @@ struct Columns {
 /// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
-    /// The texts by name, number and dialect. They serve one UUID, or lists of every length where a list is bound.
+    /// The texts by name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves every length.
     texts: Texts<(&'static str, bool, Dialect), Arc<str>>,
     /// Whether the columns have been checked.
     is_column_checked: AtomicBool,

@@ -222,7 +222,7 @@ pub fn append(
 pub fn all<S: PackShop + PoolShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
-        packs_are_what_a_map_is
+        packs_behave_like_a_map
         packs_of_integers_have_their_order
         packs_by_encrypted_key
         packs_in_groups
@@ -230,12 +230,12 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
         packs_follow_a_rotation
-        packs_that_are_not_what_they_were
+        packs_that_were_altered
         packs_that_are_put_back
         packs_in_a_cache
         packs_that_are_many
         packs_beside_an_idle_transaction
-        packs_whose_calls_are_dropped
+        packs_with_dropped_calls
         sixteen_clients_and_mergers_of_packs
     }
 }
@@ -511,7 +511,7 @@ pub async fn panics(call: impl Future) -> bool {
     .await
 }
 
-async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Verdict {
+async fn packs_behave_like_a_map<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
     // The ids are below and above a resource's own keys.
@@ -719,7 +719,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
 }
 
 /// A server, or anyone with its password, may change a table like this.
-async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Verdict {
+async fn packs_that_were_altered<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // These digits occur nowhere else in a message.
     const FIRST: i64 = 9_000_000_000;
     let settings = Settings::default().pack_bytes(256);
@@ -1094,8 +1094,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Data
     Ok(Passed)
 }
 
-/// Acts while a transaction of another connection is open. Returns whether that transaction ended before the action, because the
-/// action waited for it.
+/// Acts while a transaction of another connection is open. Returns whether the transaction timed out because the action waited for it.
 fn while_idle<R: Send>(
     database: &Database,
     transaction: &str,
@@ -1121,10 +1120,7 @@ fn while_idle<R: Send>(
 }
 
 /// A dropped call has all of its effect or none, perhaps a little later, and does not harm the pool.
-async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
-    _: &S,
-    database: &Database,
-) -> Verdict {
+async fn packs_with_dropped_calls<S: PackShop + PoolShop>(_: &S, database: &Database) -> Verdict {
     let Some(shop) = S::pool(database, 2).await? else {
         return Ok(NotApplicable);
     };
