@@ -290,7 +290,7 @@ impl Table {
     }
 
     /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
-    pub(crate) fn is_unchecked(&self) -> bool {
+    pub(crate) fn is_check_due(&self) -> bool {
         self.state().is_some_and(|state| state.age() >= STATE_FOR)
     }
 
@@ -472,7 +472,7 @@ impl Table {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Encrypts the settings and the dictionaries again that are not under the current secret.
+    /// Returns the settings and the dictionaries that are not under the current secret, encrypted again.
     pub(crate) fn reencrypt_meta(
         &self,
         rows: Vec<Vec<Cell>>,

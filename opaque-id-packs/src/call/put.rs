@@ -27,7 +27,7 @@ pub(crate) async fn put(
     session.end(()).await
 }
 
-/// Deletes the rows of a range page by page, and returns their number. Rows that others insert behind the current page stay.
+/// Deletes the rows of a range page by page, and returns their number. Rows that others insert into finished pages stay.
 pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Result<u64, Problem> {
     let mut session = session.connect().await;
     let mut deleted = 0;

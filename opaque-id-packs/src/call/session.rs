@@ -105,7 +105,7 @@ impl Session {
 
     /// Ends the call with its result. It also notices changed settings in a transaction, because a process may use only transactions.
     pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
-        if self.has_run && self.table.is_unchecked() {
+        if self.has_run && self.table.is_check_due() {
             self.read_settings().await?;
         }
         Ok(result)
@@ -116,7 +116,7 @@ impl Session {
     /// been rolled back.
     pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
         let is_due = match self.has_run {
-            true => !self.is_in_transaction() && self.table.is_unchecked(),
+            true => !self.is_in_transaction() && self.table.is_check_due(),
             false => self.table.is_uncommitted(),
         };
         if is_due {
