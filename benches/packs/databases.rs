@@ -1,5 +1,5 @@
-//! Packs on each database, relative to an encrypted column with the same dictionary in an ordinary table: one client, whose
-//! cases take turns.
+//! Packs on each database, relative to an encrypted column with the same dictionary in an ordinary table. One client takes turns on the
+//! cases.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::table::{Act, RANGE, Set};
 use crate::turns::Bench;
 use crate::{Plan, is_smoke};
 
-/// Rows that are there before the rounds, of which each inserts some.
+/// The number of rows before the rounds. Each round inserts some.
 const ROWS: usize = 20_000;
 const INSERTED: usize = 3_000;
 
@@ -45,10 +45,10 @@ pub(crate) async fn databases<DB: Rows>(
         let first = count + round * inserted;
         for (i, table) in tables.iter().enumerate() {
             let start = Instant::now();
-            let rate = || Turn::of(inserted as f64 / start.elapsed().as_secs_f64());
+            let rate = || Turn::without_costs(inserted as f64 / start.elapsed().as_secs_f64());
             table.insert(&bench.pool, first..first + inserted).await?;
             turns[0][i].push(rate());
-            // A row that is inserted and merged, of the same row in a column.
+            // A row is inserted and merged. The baseline is the same row in a column.
             table.merge(&bench.pool).await?;
             turns[1][i].push(rate());
         }
@@ -61,7 +61,8 @@ pub(crate) async fn databases<DB: Rows>(
                 for place in places {
                     table.act(&bench.pool, act, *place).await?;
                 }
-                turns.push(Turn::of(places.len() as f64 / start.elapsed().as_secs_f64()));
+                turns
+                    .push(Turn::without_costs(places.len() as f64 / start.elapsed().as_secs_f64()));
             }
         }
         for table in &tables[1..] {

@@ -1,4 +1,4 @@
-//! How much packs store of rows in groups, by how many neighbors are of one group.
+//! The size of packs with groups, by the number of neighbors in one group.
 
 use opaque_id_core::Keyring;
 use opaque_id_packs::sqlx::PackTable;
@@ -12,10 +12,10 @@ use crate::report::{NO_GROUPS, Report};
 use crate::rows::Record;
 use crate::table::{Set, id};
 
-/// Rows of a group that follow each other; 0 is a table without groups.
+/// The number of consecutive rows of a group. 0 is a table without groups.
 const NEIGHBORS: [usize; 5] = [0, 1000, 100, 10, 1];
 
-/// Bytes, after the number of their group.
+/// Bytes after the number of their group.
 enum Numbered {}
 
 impl Encoding<(u64, Vec<u8>)> for Numbered {

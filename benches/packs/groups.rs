@@ -1,4 +1,4 @@
-//! What is measured.
+//! The groups of measurements.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::table::{Act, Set, Table};
 use crate::turns::{Bench, Case, Merging};
 use crate::{WRITERS, is_chosen};
 
-/// Rows of the tables that are written to: a table that is written through is filled row by row.
+/// The number of rows in tables that are written to. A table that is written through is filled row by row.
 pub(crate) const WRITTEN: usize = 16_000;
 
-/// Rows of the paper's packs.
+/// The number of rows in the paper's packs.
 pub(crate) const HOT: usize = 50;
 
 pub(crate) const TABLES: [&str; 6] = ["plain", ENCRYPTED, DICTIONARY, "inline", "large", "default"];
@@ -23,7 +23,7 @@ pub(crate) const READS: [(Act, &str); 2] = [(Act::Get, "point reads"), (Act::Ran
 impl Bench {
     pub(crate) async fn unlimited(&self, sets: &[Arc<Set>], report: &mut Report) -> Result {
         if !is_smoke() {
-            // Pages are logged in full once per checkpoint: bytes of the log would be those of checkpoints.
+            // PostgreSQL logs full pages once per checkpoint, and the figures would then count the bytes of checkpoints.
             self.execute("ALTER SYSTEM SET full_page_writes = off").await?;
             self.execute("SELECT pg_reload_conf()").await?;
         }
@@ -58,7 +58,7 @@ impl Bench {
         ])
     }
 
-    /// With indexes and TOAST, rewritten without gaps.
+    /// Adds the sizes with indexes and TOAST, rewritten without gaps.
     pub(crate) async fn sizes(
         &self,
         set: &Set,
@@ -98,7 +98,7 @@ impl Bench {
             values: self.set.values[..self.set.len().min(WRITTEN)].to_vec(),
         });
         let [_, encrypted, dictionary, inline, large, default] = &self.tables(set).await?;
-        // A client waits while it compresses.
+        // A client waits for this compression.
         let through = |settings: Settings| settings.pack_level(3).write_through();
         let inline_through = &self
             .packs(set, "inline_through", through(Settings::default().pack_bytes(1_900)), true)
@@ -188,7 +188,7 @@ impl Bench {
         report.left(&left)
     }
 
-    /// A server whose memory does not hold all, sweeping over copies of the rows.
+    /// Measures a server that cannot keep all copies of the rows in memory.
     pub(crate) async fn limited(&self, report: &mut Report) -> Result {
         if !is_smoke() {
             self.execute("ALTER SYSTEM SET autovacuum = off").await?;
@@ -207,7 +207,7 @@ impl Bench {
                 self.prewarm(table).await?;
                 for ((act, _), turns) in READS.into_iter().zip(&mut turns) {
                     let case = self.case(name, table, act);
-                    // What the first ones find is what was read before.
+                    // The first turn warms the caches.
                     self.turn(&Case { turn: case.turn, ..case.clone() }).await?;
                     let turn = self.turn(&Case { turn: case.turn * 3, ..case }).await?;
                     turns.push((name, vec![turn]));

@@ -1,10 +1,10 @@
-//! The size and speed of tables of packs on PostgreSQL, relative to plain rows, rows that are encrypted one by one, and rows that are
-//! encrypted one by one with a dictionary: `cargo xtask bench packs`.
+//! The size and speed of tables of packs on PostgreSQL: `cargo xtask bench packs`. They are relative to plain rows, and to rows that are
+//! encrypted one by one with and without a dictionary.
 //!
-//! All tables have the same rows: Debian's package index as apt has it or, where there is none, another set of
-//! [`sets`]. Rows encrypted one by one are compressed by zstd at level 3 and sealed by AES-256-GCM-SIV, and their dictionary is
-//! trained from the same rows and of the same size as that of packs. Each is read and written with one statement, decrypted and
-//! decompressed; everything that is read is compared with what was written.
+//! All tables have the same rows: Debian's package index from apt, or another set of [`sets`] without it. Rows encrypted one by one are
+//! compressed by zstd at level 3 and sealed by AES-256-GCM-SIV. Their dictionary has the size of the packs' dictionary and is trained from
+//! the same rows. Each row is read and written with one statement, decrypted and decompressed. Everything that is read is compared with the
+//! written rows.
 //!
 //! `cargo bench -p opaque-id-benches --features servers --bench packs -- --minutes 1` appends for a minute instead of ten;
 //! `--only values,grouped,databases,sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
@@ -37,27 +37,27 @@ use self::report::Report;
 use self::table::Set;
 use self::turns::Bench;
 
-/// Clients that read or write at the same time, and clients that write to one pack or append.
+/// The number of clients that read or write at the same time, and of clients that write to one pack or append.
 const CLIENTS: usize = 8;
 const WRITERS: usize = 16;
 
-/// With the files that the kernel caches, for which the server leaves about half.
+/// The memory with the files that the kernel caches. The server leaves about half for them.
 const MEMORY: u32 = 192;
 
-/// Copies of the rows in that memory.
+/// The numbers of copies of the rows in that memory.
 const COPIES: [usize; 4] = [1, 2, 4, 6];
 
-/// What the benchmark does in full, or under `cargo test`.
+/// The extent of the benchmark, in full or under `cargo test`.
 #[derive(Clone, Copy)]
 struct Plan {
     turn: Duration,
     rounds: usize,
-    /// The turn of clients that append while a merger runs; the baseline's is a tenth.
+    /// The duration of a turn of clients that append while a merger runs. The baseline's is a tenth.
     append: Duration,
     append_rounds: usize,
     dictionary: usize,
     copies: &'static [usize],
-    /// That the limited server may do of its disk, per second.
+    /// The limited server's reads of its disk per second.
     reads: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The figures, as a table and as comma-separated values.
+//! The figures as a table and as comma-separated values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use opaque_id_tests::Result;
 pub(crate) const ENCRYPTED: &str = "encrypted";
 pub(crate) const DICTIONARY: &str = "dictionary";
 
-/// MiniCrypt's name of what writes through do.
+/// MiniCrypt's name for write-through.
 pub(crate) const GENERIC: &str = "written through";
 
 /// An encrypted column of an ordinary table.
@@ -18,10 +18,10 @@ pub(crate) const COLUMN: &str = "column";
 /// Packs without groups.
 pub(crate) const NO_GROUPS: &str = "no groups";
 
-/// What others are compared with.
+/// The baselines of the figures.
 pub(crate) const BASELINES: [&str; 5] = [ENCRYPTED, DICTIONARY, GENERIC, COLUMN, NO_GROUPS];
 
-/// What was measured in a turn.
+/// The result of a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) per_second: f64,
@@ -32,13 +32,13 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A rate or another number, without its costs.
-    pub(crate) fn of(per_second: f64) -> Self {
+    /// Creates a rate or another number without costs.
+    pub(crate) fn without_costs(per_second: f64) -> Self {
         Self { per_second, wal: 0.0, reads: 0.0 }
     }
 }
 
-/// The figures, which are printed at once.
+/// The figures. Each is printed at once.
 pub(crate) struct Report {
     pub(crate) csv: String,
 }
@@ -63,12 +63,13 @@ impl Report {
         bytes: impl IntoIterator<Item = (N, usize)>,
     ) -> Result {
         self.begin(title);
-        let sizes =
-            bytes.into_iter().map(|(name, bytes)| (name, vec![Turn::of(bytes as f64 / 1e6)]));
+        let sizes = bytes
+            .into_iter()
+            .map(|(name, bytes)| (name, vec![Turn::without_costs(bytes as f64 / 1e6)]));
         self.add(group, 1, &sizes.collect::<Vec<_>>())
     }
 
-    /// Adds the turns of cases, which were taken in rounds.
+    /// Adds the turns of cases. The cases were run in rounds.
     pub(crate) fn add(
         &mut self,
         group: &str,
@@ -104,7 +105,7 @@ impl Report {
         Ok(())
     }
 
-    /// Adds how many rows were left after each turn.
+    /// Adds the number of rows that were left after each turn.
     pub(crate) fn left(&mut self, left: &[f64]) -> Result {
         for (turn, left) in left.iter().enumerate() {
             writeln!(self.csv, "left,{},large,{left},,,,,,", turn + 1)?;

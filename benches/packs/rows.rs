@@ -1,4 +1,4 @@
-//! What the databases do with rows that are not in packs.
+//! The databases' statements on rows that are not in packs.
 
 use opaque_id_sqlx::{Dialect, Internal, OpaqueId, SupportedDatabase};
 use opaque_id_tests::Result;
@@ -19,7 +19,7 @@ pub(crate) trait Rows: SupportedDatabase {
     async fn row(pool: &Pool<Self>, select: &str, id: Id) -> Result<Body>;
     async fn rows(pool: &Pool<Self>, select: &str, ends: [Id; 2]) -> Result<Vec<(Id, Body)>>;
     async fn insert(pool: &Pool<Self>, table: &str, rows: Vec<(Id, Body)>) -> Result;
-    /// Returns how many rows were changed.
+    /// Returns the number of changed rows.
     async fn update(pool: &Pool<Self>, update: &str, body: Body, id: Id) -> Result<u64>;
 }
 

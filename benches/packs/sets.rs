@@ -1,5 +1,5 @@
-//! Real rows: Debian's package index as apt has it, crates.io's index as cargo has it, by time, and the commits of the
-//! repository that `--git REPOSITORY` names.
+//! Real rows: Debian's package index from apt, crates.io's index from cargo in the order of time, and the commits of the repository that
+//! `--git REPOSITORY` names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use opaque_id_tests::Result;
 
 type Rows = Vec<Vec<u8>>;
 
-/// zstd needs no more, and at level 19 reads some MB per second.
+/// zstd needs no more, and reads only some MB per second at level 19.
 const MAX_SET: usize = 60 << 20;
 
 /// Returns the sets that this machine has, and names the others.
@@ -38,7 +38,7 @@ pub(crate) fn all() -> Vec<(&'static str, Rows)> {
     found.collect()
 }
 
-/// Returns rows for benchmarks that only have to show that they still run.
+/// Returns rows for benchmarks that only prove that they still run.
 pub(crate) fn generated(count: u32) -> Rows {
     let event = |i: u32| {
         let user = i.wrapping_mul(i) % 997;
@@ -65,7 +65,7 @@ fn debian() -> Result<Rows> {
     }
 }
 
-/// The records of versions in cargo's cache: between zeros, next to the versions' numbers.
+/// Returns the records of versions in cargo's cache. They are between zeros, next to the versions' numbers.
 fn crates() -> Result<Rows> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));

@@ -1,4 +1,4 @@
-//! Tables with the same rows, and what clients do with them.
+//! Tables with the same rows, and the operations of clients on them.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::rows::{Body, Id, Record, Rows};
 pub(crate) type Packs = PackTable<Record, Vec<u8>, Raw>;
 pub(crate) type Column = EncryptedColumn<Record, Vec<u8>, Raw>;
 
-/// Rows of a range.
+/// The number of rows in a range.
 pub(crate) const RANGE: usize = 1_000;
 
-/// Rows, which repeat under new keys where more are needed.
+/// A set of rows. They repeat under new keys if more are needed.
 pub(crate) struct Set {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) layout: Layout,
     set: Arc<Set>,
-    /// How many rows it has.
+    /// The number of its rows.
     pub(crate) rows: AtomicUsize,
     get: String,
     range: String,
@@ -72,7 +72,7 @@ pub(crate) struct Table {
 
 pub(crate) enum Layout {
     Plain,
-    /// Encrypted one by one.
+    /// A column of values that are encrypted one by one.
     Column(Column),
     Packs(Packs),
 }
@@ -95,7 +95,7 @@ impl Table {
         })
     }
 
-    /// Fills it up to this number of rows, which are merged.
+    /// Fills the table up to this number of rows and merges them.
     pub(crate) async fn fill<DB: Rows>(&self, pool: &Pool<DB>, len: usize) -> Result {
         for first in (self.rows.load(Ordering::Relaxed)..len).step_by(10_000) {
             self.insert(pool, first..len.min(first + 10_000)).await?;
@@ -206,7 +206,7 @@ impl Table {
         }
     }
 
-    /// What the database calls its tables.
+    /// Returns the names of its tables in the database.
     pub(crate) fn relations(&self) -> Vec<String> {
         match &self.layout {
             Layout::Packs(_) => {
@@ -224,14 +224,14 @@ fn check(is_as_written: bool) -> Result {
     }
 }
 
-/// What a client does again and again, to a random row.
+/// The operation that a client repeats on random rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     Get,
     Range,
-    /// Writes a row, whatever was there.
+    /// Inserts or replaces a row.
     Replace,
-    /// Writes a row that depends on what was there.
+    /// Writes a row that depends on its old value.
     Update,
     Append,
 }

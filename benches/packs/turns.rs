@@ -22,9 +22,9 @@ use crate::{CLIENTS, Plan};
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Merging {
     None,
-    /// Every second.
+    /// A merge every second.
     Beside,
-    /// Of all rows, when the clients are done: it counts.
+    /// A merge of all rows at the end. Its time counts.
     After,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Bench<DB: Rows = Postgres> {
 }
 
 impl<DB: Rows> Bench<DB> {
-    /// With a connection for each client, and one for the rest.
+    /// Connects with a connection for each client and one for other statements.
     pub(crate) async fn connect(
         url: &str,
         plan: Plan,
@@ -79,7 +79,7 @@ impl<DB: Rows> Bench<DB> {
         Ok(Table::new::<DB>(name, Layout::Plain, set))
     }
 
-    /// With a dictionary of the first rows, if it is to have one.
+    /// Creates an encrypted column, with a dictionary of the first rows on request.
     pub(crate) async fn column(
         &self,
         set: &Arc<Set>,
@@ -90,7 +90,7 @@ impl<DB: Rows> Bench<DB> {
         let columns = Column::create_sql(DB::SQL, &name);
         let mut create = create_sql(DB::SQL, &name) + &columns;
         if DB::SQL == Dialect::Postgres {
-            // As that of packs: ciphertext does not compress.
+            // The storage is that of packs because ciphertext does not compress.
             create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
         }
         self.execute(&create).await?;
@@ -103,7 +103,7 @@ impl<DB: Rows> Bench<DB> {
         Ok(Table::new::<DB>(name, Layout::Column(column), set))
     }
 
-    /// With a dictionary of the first rows, if it is to have one.
+    /// Creates a table of packs, with a dictionary of the first rows on request.
     pub(crate) async fn packs(
         &self,
         set: &Arc<Set>,
@@ -150,7 +150,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Fills tables one after the other by a connection of its own: a server process keeps the memory that it has needed.
+    /// Fills tables one after the other on a separate connection, because a server process keeps its memory.
     pub(crate) async fn fill_by_one(&self, tables: &[Arc<Table>], len: usize) -> Result {
         let options = PgConnectOptions::clone(&self.pool.connect_options());
         let pool = PoolOptions::<Postgres>::new().max_connections(1);
@@ -170,7 +170,7 @@ impl Bench {
         Ok(usize::try_from(bytes)?)
     }
 
-    /// Reads a table into the kernel's cache, its indexes last.
+    /// Reads a table into the kernel's cache, and its indexes last.
     pub(crate) async fn prewarm(&self, table: &Table) -> Result {
         for relation in table.relations() {
             let read = format!(
@@ -250,7 +250,7 @@ impl Bench {
         Ok(Turn { per_second, wal: per_operation(0), reads: per_operation(1) })
     }
 
-    /// Returns the bytes of the log so far, and the container's reads of disks, which its control group counts.
+    /// Returns the bytes of the log so far, and the container's disk reads from its control group.
     pub(crate) async fn counters(&self) -> Result<[i64; 2]> {
         let wal = "SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS int8)";
         let wal = self.number(wal).await?;

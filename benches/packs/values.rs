@@ -1,4 +1,4 @@
-//! The bytes of values in a column: encrypted columns, and what applications write without them.
+//! The bytes of values in a column: in encrypted columns, and without them in applications.
 
 use opaque_id_core::Keyring;
 use opaque_id_packs::Settings;
@@ -12,7 +12,7 @@ use crate::table::{Column, Set, id};
 /// The nonce and the tag of AES-256-GCM.
 const GCM: usize = 12 + 16;
 
-/// Adds the bytes of the rows that have not trained the dictionary, as they would be in a column.
+/// Adds the bytes of the rows that have not trained the dictionary, if a column stored them.
 pub(crate) async fn values(set: &Set, dictionary: usize, report: &mut Report) -> Result {
     let pool = in_memory(Column::create_sql(Dialect::Sqlite, "bodies")).await?;
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;

@@ -1,4 +1,4 @@
-//! What a client remembers: decoded packs, the versions that it has seen, and since when rows wait.
+//! A client's memory: decoded packs, the versions that it has seen, and the age of unmerged rows.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
 use crate::format::{Kind, Pack};
 
-/// How many states a client remembers, to notice a server that shows an older one.
+/// The number of states that a client remembers, to notice a server that shows an older one.
 const SEEN: usize = 1 << 16;
 
-/// What a row costs besides its value.
+/// The memory of a row besides its value.
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 
-/// For how long a server must show an older state until it is believed.
+/// The time after which an older state of the server is accepted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The latest states that a client has seen, as how often each pack and the settings had been replaced.
-pub(crate) struct Seen {
+/// The latest states that a client has seen, as the number of replacements of each pack and of the settings.
+pub(crate) struct SeenVersions {
     states: Mutex<States>,
     patience: Duration,
 }
 
 struct States {
     latest: quick_cache::unsync::Cache<(Kind, u128), State>,
-    /// When the server first showed an older state that no earlier doubt explains.
+    /// The time of the first older state that no earlier doubt explains.
     doubted: Option<Instant>,
 }
 
@@ -35,17 +35,17 @@ struct States {
 struct State {
     count: i64,
     at: Instant,
-    /// An older one, and since when the server shows none that is older still.
+    /// An older state, and the time since the server has shown none older.
     older: Option<(i64, Instant)>,
 }
 
-impl Seen {
+impl SeenVersions {
     pub(crate) fn new() -> Self {
         let latest = quick_cache::unsync::Cache::new(SEEN);
         Self { states: Mutex::new(States { latest, doubted: None }), patience: PATIENCE }
     }
 
-    /// Remembers a state. Returns a later state if this process had seen that one before the call began.
+    /// Records a state. Returns a later state if this process had seen that one before the call began.
     ///
     /// Answers may overtake one another, so states that were seen after the call began do not count. A server that shows an older state was
     /// restored, has failed over or has crashed. If it shows nothing later for a minute, the older state becomes the latest. From then on
@@ -80,25 +80,25 @@ impl Seen {
     }
 }
 
-/// Since when a pack has had rows in the recent table, as the merges of this process have found it.
+/// The age of a pack's recent rows, from the merges of this process.
 #[derive(Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct PackBacklog {
     pub(crate) since: Instant,
-    /// Since when no merge has looked for a deletion among the rows.
+    /// The time of the last merge that looked for a deletion among the rows.
     pub(crate) unread: Instant,
-    /// Since when the pack or its rows have been locked or unreadable.
+    /// The time since the pack or its rows have been locked or unreadable.
     pub(crate) stuck: Option<Instant>,
 }
 
-/// How often the cache of a table has had a pack that was read.
+/// The hits and misses of a table's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// How many packs were in the cache, in the server's version, when a row of them was read.
+    /// The number of reads of a pack that was cached in the server's version.
     pub hits: u64,
-    /// How many were not.
+    /// The number of other reads.
     pub misses: u64,
-    /// How many bytes of packs the server did not send, since the cache had them.
+    /// The bytes of packs that the server did not send because the cache had them.
     pub bytes_saved: u64,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn record(table: &str, read: CacheStats) {
         .increment(read.bytes_saved);
 }
 
-/// The counters, as clones of a table share them.
+/// The counters that clones of a table share.
 #[derive(Default)]
 struct Counters {
     hits: AtomicU64,
@@ -134,11 +134,11 @@ pub(crate) struct Cache {
 pub(crate) struct Cached {
     pub(crate) version: i64,
     pub(crate) pack: Arc<Pack>,
-    /// How long its body is.
+    /// The length of its body.
     pub(crate) len: usize,
 }
 
-/// The ids of the packs in the cache, in order: the pack of a key is the one with the greatest id that is not above it.
+/// The ids of the packs in the cache, in order. The pack of a key has the greatest id that is not above the key.
 #[derive(Default)]
 struct Ids(Mutex<BTreeSet<u128>>);
 
@@ -173,7 +173,7 @@ impl Lifecycle<u128, Cached> for Forget {
 impl Cache {
     pub(crate) fn new(bytes: u64) -> Self {
         let ids = Arc::<Ids>::default();
-        // Packs of some 4 kB.
+        // Packs have about 4 kB.
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {
@@ -183,7 +183,7 @@ impl Cache {
         }
     }
 
-    /// Returns the pack that has a key, if it has not changed since.
+    /// Returns the cached pack of a key, unless it has changed.
     pub(crate) fn pack_of(&self, key: u128) -> Option<Cached> {
         let id = *self.ids.lock().range(..=key).next_back()?;
         let cached = self.packs.get(&id)?;
@@ -201,7 +201,7 @@ impl Cache {
     pub(crate) fn insert(&self, cached: Cached) {
         let id = cached.pack.id;
         if self.packs.peek(&id).is_none_or(|known| known.version != cached.version) {
-            // Afterwards: a pack that is replaced is evicted, and its id with it.
+            // This comes last, because replacing a pack evicts the old one and its id.
             self.packs.insert(id, cached);
             self.ids.lock().insert(id);
         }
@@ -230,21 +230,21 @@ mod tests {
     #[test]
     fn an_older_state_is_refused_until_it_lasts() {
         let place = (Kind::Pack, 7);
-        let mut seen = Seen::new();
-        let later = |seen: &Seen, count| seen.later(place, count, Instant::now());
+        let mut seen = SeenVersions::new();
+        let later = |seen: &SeenVersions, count| seen.later(place, count, Instant::now());
         let before = Instant::now();
         assert_eq!((later(&seen, 5), later(&seen, 6), later(&seen, 6)), (None, None, None));
-        // An answer that was overtaken.
+        // An older answer arrives late.
         assert_eq!(seen.later(place, 5, before), None);
         assert_eq!((later(&seen, 5), later(&seen, 4)), (Some(6), Some(6)));
-        // Another place, and one that is as it was.
+        // Another place and an unchanged state are accepted.
         assert_eq!((seen.later((Kind::Settings, 7), 1, before), later(&seen, 6)), (None, None));
         seen.patience = Duration::ZERO;
         assert_eq!((later(&seen, 5), later(&seen, 5)), (Some(6), None));
         seen.patience = PATIENCE;
         assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
-        // Each older one has a minute of its own.
-        let older = |seen: &Seen| {
+        // Each older state has a minute of its own.
+        let older = |seen: &SeenVersions| {
             let states = seen.states.lock().expect("no panic");
             states.latest.get(&place).map(|it| it.older)
         };
@@ -257,12 +257,13 @@ mod tests {
         assert!(since[0].1 < since[2].1);
     }
 
-    /// A range over many packs does not take a minute for each.
+    /// A range over many packs does not take a minute for each of them.
     #[test]
     fn a_minute_is_enough_for_all_that_was_seen_before() {
-        let mut seen = Seen::new();
-        let later = |seen: &Seen, id, count| seen.later((Kind::Pack, id), count, Instant::now());
-        let refused = |seen: &Seen, id| later(seen, id, 4).is_some();
+        let mut seen = SeenVersions::new();
+        let later =
+            |seen: &SeenVersions, id, count| seen.later((Kind::Pack, id), count, Instant::now());
+        let refused = |seen: &SeenVersions, id| later(seen, id, 4).is_some();
         for id in 0..3 {
             assert_eq!(later(&seen, id, 5), None);
         }
@@ -274,7 +275,7 @@ mod tests {
         }
         seen.patience = doubted.elapsed();
         assert_eq!([refused(&seen, 1), refused(&seen, 1)], [true, false]);
-        // It was seen after the server was doubted, so it has a minute of its own.
+        // This state was seen after the doubt began, so it has a minute of its own.
         assert!(refused(&seen, 3));
         let states = seen.states.lock().expect("no panic");
         let older = states.latest.get(&(Kind::Pack, 3)).and_then(|state| state.older);

@@ -131,8 +131,8 @@ impl Calls {
         self.call(move |session| call::merge(session, all))
     }
 
-    /// Encrypts everything again that is not current, in the packs or in a column. If there is a time, it also rewrites bodies with rows of
-    /// erased groups, and deletes the dictionaries that have not been current for this time.
+    /// Encrypts everything again that is not current, in the packs or in a column. With a time, it also rewrites bodies with rows of erased
+    /// groups, and deletes the dictionaries that have not been current for this time.
     pub fn rekey(
         &self,
         column: Option<&ColumnName>,

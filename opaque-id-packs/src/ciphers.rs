@@ -1,4 +1,4 @@
-//! The cipher of a table, which follows the rotation of its keyring.
+//! The cipher of a table. It follows the rotation of its keyring.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,7 +11,7 @@ use crate::format::PackCipher;
 use crate::index::IndexKey;
 use crate::name::TableName;
 
-/// The keyring of a table, and what was derived from it last.
+/// The keyring of a table, and the ciphers that were last derived from it.
 pub(crate) struct Ciphers {
     keyring: SharedKeyring,
     domain: Box<str>,
@@ -27,8 +27,8 @@ impl Ciphers {
     }
 
     /// Returns the cipher of a data key.
-    pub(crate) fn of_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
-        self.name.cipher_of(key)
+    pub(crate) fn with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        self.name.cipher_with_key(key)
     }
 
     /// Derives the key of a blind index from the sealing secret. The example secret has none.
@@ -43,7 +43,7 @@ impl Ciphers {
         )
     }
 
-    /// Returns the cipher of the keyring as it is now.
+    /// Returns the cipher of the current keyring.
     pub(crate) fn current(&self) -> Arc<PackCipher> {
         let current = self.keyring.current();
         {

@@ -10,10 +10,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::error::Problem;
 use crate::format::{Codec, Dictionary, Value};
 
-/// How many groups share each text of a dictionary.
+/// The number of groups that must share each text of a dictionary.
 const GROUPS: usize = 20;
 
-/// The length of the shortest text, in bytes. Shorter ones say nothing about a group and are seldom worth a reference.
+/// The length of the shortest text in bytes. Shorter ones reveal nothing about a group and are seldom worth a reference.
 const SHORTEST: usize = 8;
 
 /// The length of the longest text, in bytes. A longer shared text becomes several.
@@ -25,7 +25,7 @@ const SMALLEST: usize = 256;
 /// The end of the header that zstd writes before the texts: the first three offsets of repeated matches.
 const HEADER_END: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 
-/// How often pieces of the dictionary are replaced. Random bytes make no text of a row, so once is nearly always enough.
+/// The number of passes that replace pieces of the dictionary. Random bytes make no text of a row, so one pass is nearly always enough.
 const PASSES: usize = 8;
 
 /// Returns a dictionary of up to `bytes` bytes, trained from samples. Samples with a group contribute only texts that 20 groups
@@ -49,7 +49,7 @@ pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Ve
     if samples.iter().all(|sample| sample.group.is_none()) {
         return checked(train(&samples.iter().map(|sample| &**sample).collect::<Vec<_>>())?);
     }
-    let shared = Shared::of(samples);
+    let shared = Shared::new(samples);
     let texts = shared.texts();
     if texts.is_empty() {
         let reason = format!("no text of {SHORTEST} bytes or more occurs in {GROUPS} groups");
@@ -67,12 +67,12 @@ struct Shared<'s> {
     samples: &'s [Value],
     /// The number of a sample, and an offset.
     places: Vec<(u32, u32)>,
-    /// For each place, how many bytes of the text that begins there many groups have.
+    /// The number of bytes at each place that many groups share.
     lens: Vec<usize>,
 }
 
 impl<'s> Shared<'s> {
-    fn of(samples: &'s [Value]) -> Self {
+    fn new(samples: &'s [Value]) -> Self {
         let number = |of: usize| u32::try_from(of).unwrap_or(u32::MAX);
         let places_of = |(sample, value): (usize, &Value)| {
             let offsets = 0..number((value.len() + 1).saturating_sub(SHORTEST));
@@ -90,8 +90,8 @@ impl<'s> Shared<'s> {
         text(self.samples, place)
     }
 
-    /// Returns how many bytes of the text at each place many groups have. Places with a common beginning are neighbors, so a window
-    /// that is just wide enough for the groups slides over them.
+    /// Returns the number of bytes at each place that many groups share. Places with a common beginning are neighbors, so a window that is
+    /// just wide enough for the groups slides over them.
     fn lens(&self) -> Vec<usize> {
         let mut numbers = HashMap::new();
         let groups: Vec<usize> = self
@@ -103,7 +103,7 @@ impl<'s> Shared<'s> {
             })
             .collect();
         let group = |place: usize| groups[self.places[place].0 as usize];
-        // How many bytes each place has in common with the one before it.
+        // The number of bytes that each place has in common with the one before it.
         let mut common = vec![0];
         common.extend(self.places.windows(2).map(|pair| {
             let texts = self.text(pair[0]).iter().zip(self.text(pair[1]));
@@ -143,8 +143,8 @@ impl<'s> Shared<'s> {
         lens
     }
 
-    /// Returns the shared texts of all samples. Each ends with a zero, so that two of them make no new text. Their order does not
-    /// depend on the samples' content: neighbors would show what a row contains besides.
+    /// Returns the shared texts of all samples. Each ends with a zero, so that two of them make no new text. Their order does not depend on
+    /// the samples' content, because neighbors would reveal more of a row.
     fn texts(&self) -> Vec<Vec<u8>> {
         let mut of_samples: Vec<_> =
             self.samples.iter().map(|sample| vec![0; sample.len()]).collect();
@@ -155,7 +155,7 @@ impl<'s> Shared<'s> {
         for (sample, lens) in self.samples.iter().zip(of_samples) {
             let mut end = 0;
             for (from, len) in lens.into_iter().enumerate() {
-                // A text within the one before it adds nothing, and one that was cut off goes on at its end.
+                // A text within the one before it adds nothing. A text that was cut off continues at its end.
                 if len >= SHORTEST && from + len > end && (len < LONGEST || from >= end) {
                     end = from + len;
                     texts.push([&sample[from..end], &[0]].concat());
@@ -171,8 +171,8 @@ impl<'s> Shared<'s> {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Replaces the pieces that fewer groups have by random bytes, and returns whether all are replaced. zstd joins parts of texts, and by
-    /// chance a joint may be equal to a piece of a single row.
+    /// Replaces the pieces that too few groups share by random bytes, and returns whether all are replaced. zstd joins parts of texts, and
+    /// a joint may by chance equal a piece of a single row.
     fn mask(&self, dictionary: &mut [u8]) -> bool {
         let header = dictionary.windows(HEADER_END.len()).position(|bytes| bytes == HEADER_END);
         let Some(texts) = header.map(|at| &mut dictionary[at + HEADER_END.len()..]) else {
@@ -206,7 +206,7 @@ fn text(samples: &[Value], (sample, offset): (u32, u32)) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Returns a row of a person: the name is theirs alone, and the illness is one of five.
+    /// Returns a row of a person. The name is unique, and the illness is one of five.
     fn row(person: u128, visit: u128) -> Value {
         let name: String = (0..3)
             .map(|syllable| {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(few(&dictionary, SHORTEST), 0);
         assert_eq!(few(&dictionary, 40), 0);
         assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));
-        // The same rows without groups: the test can fail.
+        // The same rows without groups prove that the test can fail.
         let rows: Vec<_> = rows.iter().map(|row| Value::from(row.to_vec())).collect();
         assert!(few(&trained(&rows), 40) > 0);
     }

@@ -35,10 +35,10 @@ use crate::values::Values;
 pub type PackError = error::PackError<Error>;
 
 pack_table! {
-    /// A table of a resource's rows, which the database keeps compressed and encrypted.
+    /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it, and is rolled back
-    /// with it. `AsyncPackTable` (feature `diesel-async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it and is rolled back with it.
+    /// `AsyncPackTable` (feature `diesel-async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -128,10 +128,10 @@ pack_table! {
 }
 
 encrypted_column! {
-    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which is a value for columns of the type `Binary`. `encrypt` and `decrypt` convert between
-    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`. `encrypt` and `decrypt` convert
+    /// between it and `V`. Each needs the id of the row, because a value that the server has moved to another row or column is refused.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;

@@ -1,4 +1,4 @@
-//! How values become bytes.
+//! The conversion of values into bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use crate::group::Group;
 
-/// How a value of type `V` becomes bytes, and back. The name is part of the table's settings.
+/// The conversion of a value of type `V` into bytes and back. The name is part of the table's settings.
 ///
-/// [`Json`] is the default: values may gain fields, and compression removes what JSON repeats. [`Raw`] is for values that are
-/// bytes already.
+/// [`Json`] is the default. Values may gain fields, and compression removes JSON's repetitions. [`Raw`] is for values that are already
+/// bytes.
 pub trait Encoding<V>: Send + Sync + 'static {
     /// The name of the encoding.
     const NAME: &'static str;
@@ -35,8 +35,8 @@ pub trait Encoding<V>: Send + Sync + 'static {
         None
     }
 
-    /// Returns the value that stands for a row that cannot be read, for instance because the key of its group is missing. With `None`,
-    /// such a row is an error of its page.
+    /// Returns a substitute value for an unreadable row, for instance because the key of its group is missing. With `None`, such a row is
+    /// an error of its page.
     #[must_use]
     fn unreadable(_reason: String) -> Option<V> {
         None
@@ -51,12 +51,12 @@ pub enum Json {}
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
 
-/// Values that are texts. The bytes are those of the text in UTF-8, as with [`Raw`].
+/// Values that are texts. The bytes are the text in UTF-8, as with [`Raw`].
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
-/// The values of `E`, each as a `Result`. A row that the type cannot decode does not end the range that it is in. An earlier program may
-/// have written it, or the key of its group is missing.
+/// The values of `E`, each as a `Result`. A row that the type cannot decode does not end its range. An earlier program may have written it,
+/// or the key of its group is missing.
 ///
 /// `PackTable<Event, Result<Entry, Undecoded>, Lenient<Json>>` opens the same table as `PackTable<Event, Entry>`.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub struct Lenient<E>(PhantomData<E>);
 #[derive(Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Undecoded {
-    /// The value's bytes. Writing the row writes them again. `None` if the row cannot be read: then it cannot be written either.
+    /// The value's bytes. Writing the row writes them again. `None` means that the row cannot be read. It then cannot be written either.
     pub bytes: Option<Vec<u8>>,
     reason: String,
 }
@@ -103,7 +103,7 @@ impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
     }
 }
 
-/// A value that says to which group its row belongs, for [`Grouped`].
+/// A value that names the group of its row, for [`Grouped`].
 pub trait InGroup {
     /// Returns the group.
     fn group(&self) -> Group;
@@ -139,7 +139,7 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     const NAME: &'static str = "json";
 
     fn encode(value: &V) -> Result<Vec<u8>, String> {
-        // Its message may repeat a part of the value.
+        // The message of the error may repeat a part of the value.
         serde_json::to_vec(value).map_err(|_| {
             "expected a value that serde writes as JSON, found a map whose keys are neither strings nor numbers, or a \
              `Serialize` that fails"
@@ -152,7 +152,7 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     }
 }
 
-/// Says where the error is: its message may repeat a part of the value.
+/// Returns the position of the error only, because its message may repeat a part of the value.
 fn json_error(error: serde_json::Error) -> String {
     format!(
         "expected JSON of the table's type, found {:?} error at line {}, column {}",
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_type_cannot_decode_is_a_value() {
+    fn a_value_of_another_type_is_undecoded() {
         type Either = Result<u8, Undecoded>;
         let decode = |bytes: &[u8]| -> Either {
             <Lenient<Json> as Encoding<Either>>::decode(bytes).expect("either of them")

@@ -1,4 +1,4 @@
-//! The error of calls on packs, the reasons of refusals, and the place of each, which messages leave out.
+//! The error of calls on packs, the reasons of refusals, and their locations. Messages omit the ids of locations.
 
 use std::error::Error;
 use std::fmt;
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 use crate::format::FormatError;
 
-/// The error of an adapter's `PackTable` or `EncryptedColumn`; `E` is the ORM's own error.
+/// The error of an adapter's `PackTable` or `EncryptedColumn`. `E` is the ORM's own error.
 ///
-/// The message repeats neither the ORM's message, which may contain the row's values, nor an internal id. For the log,
-/// `source()` returns the ORM's error, and [`location`](Self::location) says which row or pack it is.
+/// The message repeats neither an internal id nor the ORM's message, because that may contain the row's values. For the log, `source()`
+/// returns the ORM's error, and [`location`](Self::location) identifies the row or pack.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PackError<E> {
     /// The database or the ORM failed.
     Database(E),
-    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a
-    /// transaction, the call was retried until its time was up, or was not after a timeout.
+    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a transaction, the call
+    /// was retried until its time was up, but not after a timeout.
     Conflict(E),
-    /// What the table contains, or should contain, cannot be served.
+    /// The content of the table is wrong or missing.
     Problem(Problem),
 }
 
@@ -66,7 +66,7 @@ impl<E> From<Problem> for PackError<E> {
 }
 
 impl<E> PackError<E> {
-    /// Returns where the table cannot be served, if the error is of one place.
+    /// Returns the location of the error, if it has one.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         match self {
@@ -76,8 +76,8 @@ impl<E> PackError<E> {
     }
 }
 
-/// A row, a pack, a value of a column, a dictionary or the settings of a table. `Display` and `Debug` say what it is and in which table, and not its
-/// id.
+/// A row, a pack, a value of a column, a dictionary or the settings of a table. `Display` and `Debug` show the kind and the table, but not
+/// the id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub(crate) name: String,
@@ -85,8 +85,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Returns the id of a row or a pack, also of a value's row, as a person finds it in the database. It is an internal key, or the first key of a
-    /// pack: write it to the log of those who operate the database, and nowhere else.
+    /// Returns the id of a row, a pack or a value's row in the database's form. It is an internal key, or the first key of a pack. Write it
+    /// only to the log of the database's operators.
     #[must_use]
     pub fn expose_id(&self) -> Option<&str> {
         self.id.as_deref()
@@ -105,7 +105,7 @@ impl fmt::Debug for Location {
     }
 }
 
-/// The reason why a call on a table of packs cannot be served, although no statement failed.
+/// The reason why a call on a table of packs is refused although no statement failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -113,7 +113,7 @@ pub enum Problem {
     #[error("{location} cannot be read")]
     #[non_exhaustive]
     Unreadable {
-        /// Where it is.
+        /// The location.
         location: Location,
         /// The reason.
         source: FormatError,
@@ -122,60 +122,62 @@ pub enum Problem {
     #[error("{location} cannot be written")]
     #[non_exhaustive]
     Unwritable {
-        /// Where it would be.
+        /// The location.
         location: Location,
         /// The reason.
         source: FormatError,
     },
-    /// The server shows an older state than one that this client has seen. If it still does after a minute, the client accepts it.
+    /// The server shows an older state than this client has seen. It lags, was restored from a backup, has failed over or crashed, or was
+    /// tampered with. If it still shows this state after a minute, the client accepts it, without the missing writes.
     #[error(
-        "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; a minute after the first refusal this state is served, without the writes that are missing in it"
+        "expected {location} to have been replaced {expected} times or more, found {found}: the server shows an older state; retry after a minute"
     )]
     #[non_exhaustive]
     Older {
-        /// Where it is.
+        /// The location.
         location: Location,
-        /// How often it had been replaced when it was seen last.
+        /// The number of replacements that this client has seen.
         expected: i64,
-        /// How often in the state that was found.
+        /// The number of replacements in the found state.
         found: i64,
     },
-    /// A pack ends before the next one begins, or there is none for a key.
+    /// A pack ends before the next one begins, or no pack contains a key. A pack was deleted or is hidden, or the transaction reads
+    /// uncommitted rows.
     #[error(
-        "expected {location} to continue up to the next pack, found a gap: a pack was deleted or is hidden (`opaque-id packs restore` puts it back), or the transaction reads uncommitted rows"
+        "expected {location} to continue up to the next pack, found a gap: restore the missing pack by `opaque-id packs restore`"
     )]
     #[non_exhaustive]
     Gap {
         /// The pack before the gap, or the table if there is none.
         location: Location,
     },
-    /// A pack reaches into the next one, so it is older than that: it was split since.
+    /// A pack reaches into the next one. An old state of it, from before it was split, was put back.
     #[error(
-        "expected {location} to end where the next pack begins, found that it reaches into it: an old state of the pack was put back (`opaque-id packs restore` repairs it)"
+        "expected {location} to end where the next pack begins, found that it reaches into it: repair it by `opaque-id packs restore`"
     )]
     #[non_exhaustive]
     Overlap {
-        /// The pack that is too old.
+        /// The old pack.
         location: Location,
     },
-    /// The tables have no settings yet.
+    /// The tables have no settings. Restore them from a backup if the tables were in use.
     #[error(
-        "the tables {table}_… have no settings: write them with `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup if they were in use"
+        "the tables {table}_… have no settings: write them by `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup"
     )]
     #[non_exhaustive]
     NotCreated {
         /// The name.
         table: String,
     },
-    /// The table has other values, or keeps its rows in another order, than this type.
+    /// The type of the values or the order of the rows is another one than in the table.
     #[error("expected {table} to contain {expected}, found {found}")]
     #[non_exhaustive]
     Mismatch {
         /// The name.
         table: String,
-        /// What the type expects.
+        /// The requirement of the Rust type.
         expected: String,
-        /// What the settings say.
+        /// The table's settings.
         found: String,
     },
     /// The settings cannot be used.
@@ -184,16 +186,17 @@ pub enum Problem {
     Settings {
         /// The name.
         table: String,
-        /// What was expected and found.
+        /// The expected and the found settings.
         reason: String,
     },
-    /// A value of a column was compressed with a dictionary that this process has not read.
+    /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and `decrypt_on` read it if it is in
+    /// the table.
     #[error(
-        "{location} was compressed with dictionary {dictionary}, which this process does not know: `refresh` and `decrypt_on` read it, if it is in the table"
+        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`"
     )]
     #[non_exhaustive]
     UnknownDictionary {
-        /// Where it is.
+        /// The location.
         location: Location,
         /// The number of the dictionary.
         dictionary: u16,
@@ -202,7 +205,7 @@ pub enum Problem {
     #[error("{location} cannot be read any more: its group is erased")]
     #[non_exhaustive]
     Erased {
-        /// Where it is.
+        /// The location.
         location: Location,
     },
     /// A value cannot be encoded, or bytes in the table are not a value.
@@ -211,10 +214,10 @@ pub enum Problem {
     Value {
         /// The row.
         location: Location,
-        /// What the encoding says, without the value.
+        /// The encoding's message, without the value.
         reason: String,
     },
-    /// A value is in plaintext, and the column does not accept plaintext, or no longer.
+    /// A value is in plaintext, and the column does not accept plaintext.
     #[error(
         "{location} is in plaintext: expected it to be encrypted, by `convert` or `opaque-id packs convert`"
     )]
@@ -223,7 +226,7 @@ pub enum Problem {
         /// The row.
         location: Location,
     },
-    /// The blind index of a row has another fingerprint than that of the row's value, or none.
+    /// The fingerprint in a row's blind index differs from the value's, or is missing.
     #[error(
         "{location} has another fingerprint in its blind index: `opaque-id packs convert --to index` writes it again"
     )]
@@ -232,7 +235,7 @@ pub enum Problem {
         /// The row.
         location: Location,
     },
-    /// A row was not converted, because another one has its fingerprint, and the index is unique.
+    /// A row was not converted because another row has its fingerprint and the index is unique.
     #[error(
         "{location} has the fingerprint of another row, and the blind index is unique: change or delete one of the rows"
     )]
@@ -248,8 +251,8 @@ pub enum Problem {
         /// The name.
         table: String,
     },
-    /// Others changed the same row or pack on every attempt; or, on MySQL, the transaction has written through a pack that others
-    /// had split since it began.
+    /// Other clients changed the same row or pack on every attempt. On MySQL it is also possible that the transaction has written through a
+    /// pack that others had split since it began.
     #[error(
         "the row or pack was changed concurrently on every attempt, or since the transaction began; retry later, or merge less often"
     )]
@@ -260,15 +263,15 @@ pub enum Problem {
     )]
     #[non_exhaustive]
     Training {
-        /// The number of rows that were sampled.
+        /// The number of samples.
         rows: usize,
-        /// What zstd says.
+        /// The message of zstd.
         reason: String,
     },
 }
 
 impl Problem {
-    /// Returns where the table cannot be served, if the problem is of one place.
+    /// Returns the location of the problem, if it has one.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         match self {

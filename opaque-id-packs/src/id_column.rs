@@ -1,4 +1,4 @@
-//! How databases store the ids of rows and packs, and lists of ids with versions and bodies.
+//! The storage of the ids of rows and packs, and of lists of ids with versions and bodies.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::stored::{Stored, Tier};
 
-/// How the database stores the ids of rows and packs.
+/// The column for the ids of rows and packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdColumn {
     /// 16 bytes.
@@ -18,7 +18,7 @@ pub(crate) enum IdColumn {
     Integer,
 }
 
-/// What integers are in the database's order is above this.
+/// The offset of integers in the database's order.
 const SIGN: i128 = 1 << 63;
 
 impl IdColumn {
@@ -68,8 +68,8 @@ impl IdColumn {
         }
     }
 
-    /// Returns the rows of an answer, each with its tier. A pack without the next one's id is followed by the next pack of the answer,
-    /// which may be there without a body.
+    /// Returns the rows of an answer with their tiers. If a pack lacks the next one's id, the next pack of the answer follows it, perhaps
+    /// without a body.
     pub(crate) fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
             [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
@@ -98,7 +98,7 @@ impl IdColumn {
         Some(rows.collect())
     }
 
-    /// Returns an id as a person finds it in the database.
+    /// Returns the form of an id that the database shows.
     pub(crate) fn display(self, id: u128) -> String {
         match self {
             Self::Integer => Self::integer(id).to_string(),
@@ -106,7 +106,7 @@ impl IdColumn {
         }
     }
 
-    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
+    /// Returns the relation `(id, version, body)` of the list with the values `n` and `n + 1`.
     pub(crate) fn listed(self, dialect: Dialect, n: usize) -> String {
         let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
         match dialect {
@@ -117,8 +117,8 @@ impl IdColumn {
                     ),
                     IdColumn::Integer => "a[i + 3]".to_owned(),
                 };
-                // OFFSET 0 keeps the array a column: put in its place, the text would be parsed for each of its numbers, as plans
-                // for all values do, from the sixth execution on.
+                // OFFSET 0 keeps the array a column. Otherwise the plan inlines the text and parses it for each of its numbers. Generic
+                // plans do so from the sixth execution on.
                 format!(
                     "(SELECT {id} AS id, a[i + 2] AS version, \
                      substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
@@ -126,7 +126,7 @@ impl IdColumn {
                      generate_series(1, cardinality(a), 4) AS i)"
                 )
             }
-            // Literals take its place: see `literals`.
+            // Literals replace this: see `literals`.
             Dialect::MySql => format!("(:list{n})"),
             _ => {
                 let id = match self {
@@ -144,9 +144,9 @@ impl IdColumn {
         }
     }
 
-    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
-    /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
-    /// first has literals, and the second is not used.
+    /// Returns the values of a list. The first value is an array. For each row it has the start of the body (from 1), its length, the
+    /// version and the id. The second value has the bodies one after the other, each after its id if the array cannot contain it. On MySQL,
+    /// the first has literals, and the second is not used.
     pub(crate) fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
         if dialect == Dialect::MySql {
             return [Value::Literals(self.literals(rows)), Value::Text(String::new())];
@@ -178,8 +178,8 @@ impl IdColumn {
         }
     }
 
-    /// Returns a query whose rows are `(id, version, body)`, for MySQL, whose grammar needs ROW, of which MariaDB's knows nothing.
-    /// MariaDB cuts off a body of 64 KiB and more unless it is a function's result.
+    /// Returns a query with the rows `(id, version, body)` for MySQL. Its grammar needs ROW, and MariaDB's does not have it. MariaDB
+    /// truncates a body of 64 KiB and more unless it is a function's result.
     pub(crate) fn literals(self, rows: &[Stored]) -> String {
         let row = |row: &Stored| {
             let id = match self {

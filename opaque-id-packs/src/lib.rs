@@ -60,7 +60,7 @@ pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
-// The links of the documents, which go before their own.
+// The links of the documents precede the documents.
 #[cfg(all(doc, feature = "sqlx"))]
 #[doc = "[PACKS-FORMAT.md]: crate::guide::format"]
 #[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs"]
@@ -80,7 +80,7 @@ pub mod guide {
     pub mod format {}
 }
 
-/// For `opaque-id packs`, and for tests of calls without an ORM.
+/// The items for `opaque-id packs` and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::call::{Damage, PackCall, Reader, Rest};

@@ -8,23 +8,23 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged {
-    /// How many rows were moved into packs, including the marks of deleted rows.
+    /// The number of rows that were moved into packs, including the marks of deleted rows.
     pub rows: u64,
-    /// How many packs were written.
+    /// The number of packs that were written.
     pub packs: u64,
-    /// How many packs were not written, because another client was faster or has locked them.
+    /// The number of packs that were not written, because another client was faster or has locked them.
     pub lost: u64,
-    /// How many of the rows that the call has found stay in the recent table: until there are more for their packs, until the client
-    /// that has locked or replaced them is done, or until they and their pack can be read.
+    /// The number of found rows that stay in the recent table. Their packs have too few rows, another client has locked or replaced them,
+    /// or they or their pack cannot be read.
     pub rows_left: u64,
-    /// The size of these rows in bytes, as they are stored.
+    /// The stored size of these rows in bytes.
     pub bytes_left: u64,
-    /// How many packs these rows belong to.
+    /// The number of packs of these rows.
     pub packs_left: u64,
-    /// How many of these packs have rows that do not wait for more: they or the pack are locked or cannot be read.
+    /// The number of these packs with rows that stay for another reason than their number: they or the pack are locked or cannot be read.
     pub packs_stuck: u64,
-    /// The longest time for which merges of this process have found rows of one pack each time.
+    /// The longest time for which all merges of this process have found rows of one pack.
     pub left_for: Duration,
-    /// The same, of packs that are stuck.
+    /// The longest such time of packs that are stuck.
     pub stuck_for: Duration,
 }

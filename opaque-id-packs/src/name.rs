@@ -1,4 +1,4 @@
-//! The name of a table of packs, which its contents are bound to.
+//! The name of a table of packs. Its contents are bound to the name.
 
 use opaque_id_core::Keyring;
 use opaque_id_sql::mapping::InvalidTableName;
@@ -6,11 +6,11 @@ use zeroize::Zeroizing;
 
 use crate::format::PackCipher;
 
-/// The name of a table of packs, and the context that its contents are bound to: they cannot be read with
-/// another name or another context. A `&str` converts into a name without a context.
+/// The name of a table of packs, and a context. Its contents are bound to both, so they cannot be read with another name or context. A
+/// `&str` converts into a name without a context.
 ///
-/// Databases that have tables of the same name under the same secrets, such as one database per tenant, need a context each.
-/// Otherwise a client that can write to both can move packs from one to the other, and readers accept them.
+/// Databases that have tables of the same name under the same secrets need a context each, such as one database per tenant. Otherwise a
+/// client that can write to both can move packs from one to the other, and readers accept them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     table: Box<str>,
@@ -21,7 +21,7 @@ impl TableName {
     /// Names a table.
     ///
     /// # Panics
-    /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may precede it.
+    /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
     #[must_use]
     #[track_caller]
     pub fn new(table: &str) -> Self {
@@ -32,8 +32,8 @@ impl TableName {
         Self { table: table.into(), context: Box::default() }
     }
 
-    /// Sets the context: any text that distinguishes this database from others with the same secrets. It cannot be changed once the
-    /// table has rows.
+    /// Sets the context: any text that distinguishes this database from others with the same secrets. It cannot change once the table has
+    /// rows.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
         Self { context: context.into(), ..self }
@@ -51,17 +51,17 @@ impl TableName {
     }
 
     /// Returns the cipher of a data key for this table.
-    pub(crate) fn cipher_of(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
-        PackCipher::of_key(key, &self.table).context(&self.context)
+    pub(crate) fn cipher_with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        PackCipher::with_key(key, &self.table).context(&self.context)
     }
 
     /// Derives the subkeys of a domain for this table.
     pub(crate) fn cipher(&self, keyring: &Keyring, domain: &str) -> PackCipher {
-        PackCipher::of_domain(keyring, domain, &self.table).context(&self.context)
+        PackCipher::for_domain(keyring, domain, &self.table).context(&self.context)
     }
 }
 
-/// As [`TableName::new`], which may panic.
+/// Panics like [`TableName::new`].
 impl From<&str> for TableName {
     #[track_caller]
     fn from(table: &str) -> Self {
@@ -69,7 +69,7 @@ impl From<&str> for TableName {
     }
 }
 
-/// As [`TableName::new`], which may panic.
+/// Panics like [`TableName::new`].
 impl From<&String> for TableName {
     #[track_caller]
     fn from(table: &String) -> Self {

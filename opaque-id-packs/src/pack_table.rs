@@ -1,10 +1,10 @@
 //! The macros that write `PackTable<T, V, E, O>` for an adapter.
 //!
-//! They stamp signatures and docs only: a method asks its `Packs` for a call, runs the call in the ORM's way, and asks for
-//! what the call has found. Generic types cannot replace them: a connection is passed by value to sqlx, by `&` to SeaORM and
-//! by `&mut` to diesel, and diesel's calls are blocking or not.
+//! The macros only write signatures and docs. A method asks its `Packs` for a call, runs the call in the ORM's way, and converts the
+//! result. Generic types cannot replace them: sqlx takes a connection by value, SeaORM by `&` and diesel by `&mut`, and diesel's calls are
+//! blocking or not.
 
-/// Writes the calls that a table and a column have in common.
+/// Writes the common calls of a table and a column.
 macro_rules! table_calls {
     (
         $name:ident, $content:ident, [$($parameter:ident),*], [$($bound:tt)*];
@@ -17,7 +17,7 @@ macro_rules! table_calls {
             }
         }
 
-        /// Cheap; clones share the settings, the dictionaries and the cache.
+        /// Cloning is cheap, and clones share the settings, the dictionaries and the cache.
         impl<$($parameter),*> Clone for $name<$($parameter),*> {
             fn clone(&self) -> Self {
                 Self(self.0.clone())
@@ -25,12 +25,11 @@ macro_rules! table_calls {
         }
 
         impl<$($bound)*> $name<$($parameter),*> {
-            /// Returns the statements that create the tables, for a migration: `…_meta`, for packs `…_recent` and `…_packs`, and `…_keys` if
-            /// values have groups.
+            /// Returns the statements that create the tables, for a migration: `…_meta`, for packs `…_recent` and `…_packs`, and `…_keys`
+            /// if values have groups.
             ///
             /// # Panics
-            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
-            /// precede it.
+            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
             #[must_use]
             #[track_caller]
             pub fn create_sql(dialect: Dialect, name: &str) -> String {
@@ -40,7 +39,7 @@ macro_rules! table_calls {
             /// Returns the statements that drop these tables. Without them the values of a column cannot be read.
             ///
             /// # Panics
-            /// As [`create_sql`](Self::create_sql).
+            /// Panics like [`create_sql`](Self::create_sql).
             #[must_use]
             #[track_caller]
             pub fn drop_sql(name: &str) -> String {
@@ -50,10 +49,10 @@ macro_rules! table_calls {
             /// Opens a table or a column that has settings.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError), also if there are none.
+            /// [`PackError`](crate::PackError), even if the settings are missing.
             ///
             /// # Panics
-            /// As [`create_sql`](Self::create_sql).
+            /// Panics like [`create_sql`](Self::create_sql).
             pub $($async)* fn open_existing<$($generics)*>(
                 on: $on,
                 keyring: impl Into<SharedKeyring>,
@@ -64,14 +63,15 @@ macro_rules! table_calls {
                 Ok(Self(content))
             }
 
-            /// Returns the settings, as this client has last read them: at most a minute before its last call.
+            /// Returns the settings that this client has last read, at most a minute before its last call.
             #[must_use]
             pub fn settings(&self) -> Settings {
                 self.0.settings()
             }
 
-            /// Replaces the settings. Packs and values get them when they are written next. Other clients read them with their next merge, or
-            /// at the end of a call once a minute, and clients of a column when they refresh it. Clients with old settings do no harm.
+            /// Replaces the settings. They apply to packs and values that are written afterwards. Other clients read them with their next
+            /// merge, or at the end of a call once a minute. Clients of a column read them when they refresh it. Clients with old settings
+            /// do no harm.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -83,11 +83,11 @@ macro_rules! table_calls {
                 Ok($run(on, self.0.configure(settings))$($await)*?)
             }
 
-            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
-            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and lengths may show them.
+            /// Trains a dictionary like [`train`](Self::train), from samples without personal data, such as made-up values or names of
+            /// fields. Pieces of them stay in `…_meta` while the dictionary is in use, and lengths may reveal them.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError), also if there are too few samples.
+            /// [`PackError`](crate::PackError), for example if there are too few samples.
             pub $($async)* fn train_from_public<'v, $($generics)*>(
                 &self,
                 on: $on,
@@ -100,11 +100,11 @@ macro_rules! table_calls {
                 Ok($run(on, self.0.train_from_public::<V, E>(samples, bytes))$($await)*?)
             }
 
-            /// Erases a [group](crate#groups): replaces its key by a mark. Its rows cannot be read any more and do not exist for
-            /// reads, and new ones are refused; mergers remove them. Other processes notice within a minute. There is no way back.
+            /// Erases a [group](crate#groups): replaces its key by a mark. Reads no longer find its rows, and new ones are refused. Mergers
+            /// remove them. Other processes notice within a minute. An erasure cannot be undone.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError), also if there are no groups.
+            /// [`PackError`](crate::PackError), for example if there are no groups.
             pub $($async)* fn erase<$($generics)*>(
                 &self,
                 on: $on,
@@ -116,8 +116,7 @@ macro_rules! table_calls {
     };
 }
 
-/// Writes the type, and each call once. The adapter has a function `run(on, call)`, and `on` is the first
-/// argument of the calls.
+/// Writes the type and its calls. The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 macro_rules! pack_table {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
@@ -138,20 +137,20 @@ macro_rules! pack_table {
             E: Encoding<V>,
             O: Order,
         {
-            /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Empty tables without
-            /// settings get these; if there are settings already, they stay. Open a table once, when the process
-            /// starts, and clone it. Use [`open_existing`](Self::open_existing) once the table is in use: a server that shows
-            /// empty tables is then an error. Tables of this name in other databases, or in schemas that a connection's `search_path`
-            /// chooses, are opened by themselves: they cannot read rows that are compressed with a dictionary of these.
+            /// Opens the tables with this name. Their contents are bound to the name, so it cannot change. Empty tables without settings
+            /// get these settings. Existing settings stay. Open a table once, when the process starts, and clone it. Once the table is in
+            /// use, use [`open_existing`](Self::open_existing): it returns an error if a server shows empty tables. Open tables of this
+            /// name in other databases separately, and also in schemas that a connection's `search_path` selects. They cannot read rows
+            /// that were compressed with a dictionary of these tables.
             ///
-            /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the table and its clones follow. The name is
-            /// a text, or a [`TableName`](crate::TableName) with a context.
+            /// The keyring is a `&Keyring` or a `&SharedKeyring`. The table and its clones follow the rotation of a `SharedKeyring`. The
+            /// name is a text, or a [`TableName`](crate::TableName) with a context.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
             ///
             /// # Panics
-            /// As [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
+            /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
             pub $($async)* fn open<$($generics)*>(
                 on: $on,
                 keyring: impl Into<SharedKeyring>,
@@ -163,30 +162,31 @@ macro_rules! pack_table {
                 Ok(Self(packs))
             }
 
-            /// Adds a cache of decoded packs in this process, of `bytes` bytes, which all clones share. Each read asks the server
-            /// whether its pack has changed, and gets the pack only if it has.
+            /// Adds a cache of decoded packs with `bytes` bytes in this process. All clones share it. Each read asks the server whether its
+            /// pack has changed, and only then gets the pack.
             #[must_use]
             pub fn cached(self, bytes: u64) -> Self {
                 self.0.set_cache(bytes);
                 self
             }
 
-            /// Returns how often the [cache](Self::cached) has had a pack, since it was made: zeros without one. Rows that are in the
-            /// recent table do not count.
+            /// Returns the hits and misses of the [cache](Self::cached) since its creation, or zeros without one. Rows in the recent table
+            /// do not count.
             #[must_use]
             pub fn cache_stats(&self) -> CacheStats {
                 self.0.cache_stats()
             }
 
-            /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and compresses with it
-            /// from now on. Other clients read it when they need it. Packs keep the dictionary that they have until they are
-            /// written next, or until [`rekey`](Self::rekey).
+            /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and uses it from now on. Other
+            /// clients read it when they need it. Packs keep their dictionary until they are written again, or until
+            /// [`rekey`](Self::rekey).
             ///
-            /// It computes for a second or two without yielding, and for up to ten seconds if the table has groups: a server that serves others on the same threads runs it where it may
-            /// block, as by `Handle::block_on` within tokio's `spawn_blocking`, or runs `opaque-id packs train` instead.
+            /// It computes for a second or two without yielding, and for up to ten seconds if the table has groups. A server that serves
+            /// others on the same threads should run it where it may block, for example by `Handle::block_on` within tokio's
+            /// `spawn_blocking`, or run `opaque-id packs train` instead.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError), also if there are too few rows.
+            /// [`PackError`](crate::PackError), for example if there are too few rows.
             pub $($async)* fn train<$($generics)*>(
                 &self,
                 on: $on,
@@ -195,8 +195,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.train(bytes))$($await)*?)
             }
 
-            /// Writes a row, whatever was there. The call runs one statement. In a table with groups it may first read and insert keys, and a
-            /// table that writes through reads and replaces the row's pack. Once a minute the call also reads the settings.
+            /// Inserts or replaces a row. The call runs one statement. In a table with groups it may first read and insert keys. A table
+            /// that writes through reads and replaces the row's pack. Once a minute the call also reads the settings.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -209,8 +209,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.put([(id, value)]))$($await)*?)
             }
 
-            /// Writes rows, with a statement per 1,000 rows or 256 KiB. If an id occurs twice, its last value is written. Outside
-            /// of a transaction, a call that fails or is dropped may have written some of them; call it again.
+            /// Writes rows, with a statement per 1,000 rows or 256 KiB. If an id occurs twice, its last value is written. Outside of a
+            /// transaction, a call that fails or is dropped may have written some of the rows. Call it again in that case.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -222,7 +222,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.put(rows.iter().map(|(id, value)| (*id, value))))$($await)*?)
             }
 
-            /// Deletes a row, if there is one. It writes as [`put`](Self::put) does.
+            /// Deletes a row if it exists. The write is like that of [`put`](Self::put).
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -234,7 +234,7 @@ macro_rules! pack_table {
                 self.delete_all(on, &[id])$($await)*
             }
 
-            /// Deletes rows, as [`put_all`](Self::put_all) writes them.
+            /// Deletes rows like [`put_all`](Self::put_all) writes them.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -246,12 +246,11 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.delete(ids))$($await)*?)
             }
 
-            /// Deletes the rows of a range, and returns how many. It reads them page by page, so rows that others insert meanwhile
-            /// may stay. A table keeps what is not older than a year by
-            /// `delete_range(on, IdRange::all().created_in(..a_year_ago))`.
+            /// Deletes the rows of a range, and returns their number. It reads them page by page, so rows that others insert meanwhile may
+            /// stay. `delete_range(on, IdRange::all().created_in(..a_year_ago))` keeps the rows of the last year.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). The rows of earlier pages are deleted then.
+            /// [`PackError`](crate::PackError). The rows of earlier pages are already deleted.
             pub $($async)* fn delete_range<$($generics)*>(
                 &self,
                 on: $on,
@@ -288,8 +287,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.get(ids))$($await)*?)
             }
 
-            /// Changes a row: reads its value, computes a new one from it, and writes that if nobody else has changed the row
-            /// meanwhile. Otherwise it begins again, so `change` may be called several times.
+            /// Changes a row: reads its value, computes a new one, and writes it if no other client has changed the row meanwhile.
+            /// Otherwise it begins again, so `change` may be called several times.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -303,12 +302,12 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.update(id, change))$($await)*?)
             }
 
-            /// Moves recent rows into packs, where a pack gets a quarter of its size at least. The others stay until there are
-            /// more. Any number of clients may merge at any time; a client that is slower than another has worked in vain.
+            /// Moves recent rows into packs that get at least a quarter of their size. The other rows stay until there are more. Any number
+            /// of clients may merge at any time. If two clients merge the same pack, the slower one's work is discarded.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). If a pack cannot be read, its rows stay, and those of others are merged before
-            /// the error is returned.
+            /// [`PackError`](crate::PackError). If a pack cannot be read, its rows stay. Rows of other packs are merged before the error is
+            /// returned.
             pub $($async)* fn merge<$($generics)*>(
                 &self,
                 on: $on,
@@ -319,7 +318,7 @@ macro_rules! pack_table {
             /// Moves all recent rows into packs.
             ///
             /// # Errors
-            /// As [`merge`](Self::merge).
+            /// The errors are the same as of [`merge`](Self::merge).
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
@@ -327,13 +326,12 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.merge(true))$($await)*?)
             }
 
-            /// Encrypts packs and rows again that are encrypted with another secret than the keyring's sealing one, or compressed
-            /// with another dictionary than the current one. It skips what is current, so a call after one that ended early
-            /// continues. `progress` receives the number of packs and rows that are done.
+            /// Encrypts packs and rows again that are not under the keyring's sealing secret or the current dictionary. It skips current
+            /// ones, so another call continues after an early end. `progress` receives the number of completed packs and rows.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). If a pack or a row cannot be read, it stays, and all others are encrypted again
-            /// before the error is returned.
+            /// [`PackError`](crate::PackError). An unreadable pack or row stays, and all others are encrypted again before the error is
+            /// returned.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,
                 on: $on,
@@ -342,16 +340,16 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.rekey(None, None, progress))$($await)*?)
             }
 
-            /// Encrypts packs and rows again like [`rekey`](Self::rekey), rewrites those that have rows of erased groups, and then deletes
-            /// the old dictionaries if nothing needs them and the current one has been current for at least `unused_for`. The result
-            /// says how many packs and rows were locked or changed by others, and how many dictionaries are left: call it again until
-            /// both are 0. Groups that other processes erase are noticed within a minute.
+            /// Encrypts packs and rows again like [`rekey`](Self::rekey), and rewrites packs and rows of erased groups. Then it deletes the
+            /// old dictionaries if they are unused and the current one has been current for at least `unused_for`. The result has the
+            /// number of packs and rows that others have locked or changed, and of remaining dictionaries. Call it again until both are 0.
+            /// Groups that other processes erase are noticed within a minute.
             ///
-            /// Choose an hour, or longer than the longest transaction: a client that has asked the server within ten minutes may still
-            /// write with the dictionary before.
+            /// Choose an hour, or longer than the longest transaction. A client that has asked the server within ten minutes may still
+            /// write with the previous dictionary.
             ///
             /// # Errors
-            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
+            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries still exist.
             pub $($async)* fn sweep<$($generics)*>(
                 &self,
                 on: $on,
@@ -361,8 +359,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.rekey(None, Some(unused_for), progress))$($await)*?)
             }
 
-            /// Reads all packs and recent rows, and finds corrupt and missing ones. It changes nothing. `progress` receives the
-            /// number of packs and recent rows that are done.
+            /// Reads all packs and recent rows, and finds corrupt and missing ones. It changes nothing. `progress` receives the number of
+            /// completed packs and recent rows.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError) if it cannot continue.
@@ -374,14 +372,13 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.verify(None, None, progress))$($await)*?)
             }
 
-            /// Returns the pages of all rows, in the order in which the table keeps them.
+            /// Returns the pages of all rows, in the table's order.
             #[must_use]
             pub fn scan(&self) -> Pages<T> {
                 self.0.scan()
             }
 
-            /// Returns the rows of the next page, or `None` after the last one. A page is one statement; all of its rows were
-            /// there at the same time, and it may be empty.
+            /// Returns the rows of the next page, or `None` after the last one. A page is one statement and one snapshot. It may be empty.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError). The next call reads the same page again.
@@ -422,8 +419,8 @@ macro_rules! pack_table {
 macro_rules! pack_streams {
     ([$($generics:tt)*] [$($captured:tt)*] $pool:ty) => {
         impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
-            /// Returns the rows of a range, in the order of their ids. They are read page by page, each with a statement of its
-            /// own: see [`next_page`](Self::next_page), which also reads within a transaction.
+            /// Returns the rows of a range, in the order of their ids. They are read page by page, with one statement each.
+            /// [`next_page`](Self::next_page) also reads within a transaction.
             pub fn range<'p, $($generics)*>(
                 &'p self,
                 pool: &'p $pool,
@@ -467,7 +464,7 @@ macro_rules! pack_streams {
                 Box::pin(pages.try_flatten())
             }
 
-            /// Merges every `interval`, until the future is dropped: the task of a merger. `report` receives the outcome of each
+            /// Merges every `interval` until the future is dropped. This is the task of a merger. `report` receives the outcome of each
             /// pass, for logs and metrics. After an error the merger waits and continues.
             pub async fn merge_every<$($generics)*>(
                 &self,

@@ -24,11 +24,11 @@ use crate::table::Expected;
 /// The result of an [`update`](crate#updates) for a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update<V> {
-    /// Leave it as it is.
+    /// Leave the row as it is.
     Keep,
-    /// Replace it by this value, or insert it.
+    /// Replace the row by this value, or insert it.
     Put(V),
-    /// Delete it.
+    /// Delete the row.
     Delete,
 }
 
@@ -42,18 +42,18 @@ pub struct Pages<T> {
 /// Rows by their ids.
 type Rows<T, V> = Vec<(<T as OpaqueId>::Internal, V)>;
 
-/// The types are those of arguments and results, and not contained.
+/// The types of arguments and results. No value of these types is contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
-/// The content of every adapter's `PackTable`: the calls whose arguments or results have its types. All others are those of
-/// `Calls`, which it dereferences to.
+/// The content of every adapter's `PackTable`: the calls that have its types in arguments or results. It dereferences to `Calls` for all
+/// others.
 pub struct Packs<T, V, E, O> {
     calls: Calls,
     types: Types<T, V, E, O>,
 }
 
 impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
-    /// Returns the table and the call that opens it. With settings, the call creates what the tables contain at first.
+    /// Returns the table and the call that opens it. With settings, the call creates the initial content of the tables.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
@@ -121,7 +121,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             let places = ids.iter().map(|id| self.place(*id));
             let places = places.collect::<Result<Vec<_>, _>>()?;
             let mut found = call::get(session, places.clone()).await?;
-            // An id may be asked for twice.
+            // An id may occur twice.
             let last_uses: HashMap<_, _> =
                 places.iter().enumerate().map(|(i, place)| (*place, i)).collect();
             let values = places.iter().enumerate().map(|(i, place)| {
@@ -171,13 +171,13 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
     }
 
-    /// Deletes the rows of a range, and returns how many.
+    /// Deletes the rows of a range, and returns their number.
     pub fn delete_range(&self, range: IdRange<T::Internal>) -> PackCall<'static, u64> {
         let rest = self.range(range, false).rest;
         self.call(move |session| call::delete_range(session, rest))
     }
 
-    /// Returns the rows of the next page, and moves on to the one after it. Returns `None` after the last one.
+    /// Returns the rows of the next page and advances. Returns `None` after the last page.
     pub fn next_page<'c>(&'c self, pages: &'c mut Pages<T>) -> PackCall<'c, Option<Rows<T, V>>> {
         self.call(move |session| async move {
             if pages.rest.keys.is_none() {
@@ -203,7 +203,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Returns where a row is in the table.
+    /// Returns a row's place in the table.
     fn place(&self, id: T::Internal) -> Result<u128, Problem> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }

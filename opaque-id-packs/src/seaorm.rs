@@ -32,10 +32,10 @@ use crate::values::Values;
 pub type PackError = error::PackError<DbErr>;
 
 pack_table! {
-    /// A table of a resource's rows, which the database keeps compressed and encrypted.
+    /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. In the caller's transaction a call is part of it, and
-    /// is rolled back with it.
+    /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. A call in the caller's transaction is part of it and is rolled
+    /// back with it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -92,10 +92,10 @@ pack_table! {
 pack_streams! { [] [] DatabaseConnection }
 
 encrypted_column! {
-    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which is a field of an entity's model. `encrypt` and `decrypt` convert between
-    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    /// An entity's model has a field of the type [`Encrypted<T, V>`](Encrypted). `encrypt` and `decrypt` convert between it and `V`. Each
+    /// needs the id of the row, because a value that the server has moved to another row or column is refused.
     ///
     /// ```
     /// mod customer {

@@ -1,4 +1,4 @@
-//! How a table keeps its rows: tiers, sizes, levels, padding. They are stored in the table, encrypted, and all clients follow them.
+//! The settings of a table's rows: tiers, sizes, levels and padding.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,7 @@ use crate::format::Padding;
 use crate::index::IndexKey;
 use crate::order;
 
-/// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, encrypted, and all
-/// clients use them.
+/// The settings of a table's rows. They belong to the table and not to a client: the table stores them encrypted, and all clients use them.
 ///
 /// ```
 /// use opaque_id_packs::Settings;
@@ -31,7 +30,7 @@ pub struct Settings {
     #[serde(with = "padding")]
     pub(crate) pack_padding: Padding,
     pub(crate) write_through: bool,
-    /// In seconds. Left out where it is the default, as earlier versions refuse the member.
+    /// The time in seconds. The default is omitted, because earlier versions refuse the member.
     #[serde(default = "an_hour", skip_serializing_if = "is_an_hour")]
     pub(crate) erase_after: u32,
 }
@@ -54,23 +53,23 @@ fn is_an_hour(seconds: &u32) -> bool {
 }
 
 impl Settings {
-    /// Sets the size at which packs are split, in bytes of the body: 8,064 by default, from 256 to 1 MiB. A value that is larger stands
-    /// alone in its pack.
+    /// Sets the size at which packs are split, in bytes of the body: 8,064 by default, from 256 to 1 MiB. A larger value has a pack of its
+    /// own.
     ///
-    /// A pack of the default size fills a page of PostgreSQL or half a page of InnoDB, so neither moves it out of the row. It contains
-    /// some 40 rows of 800 bytes, with a dictionary.
+    /// A pack of the default size fills a page of PostgreSQL or half a page of InnoDB, so neither moves it out of the row. It contains some
+    /// 40 rows of 800 bytes, with a dictionary.
     #[must_use]
     pub fn pack_bytes(self, bytes: u32) -> Self {
         Self { pack_bytes: bytes, ..self }
     }
 
-    /// Sets zstd's level for rows, which are compressed while a client waits: 3 by default, from 1 to 19.
+    /// Sets zstd's level for rows: 3 by default, from 1 to 19. A client waits for this compression.
     #[must_use]
     pub fn row_level(self, level: i32) -> Self {
         Self { row_level: level, ..self }
     }
 
-    /// Sets zstd's level for packs, which a merger compresses: 9 by default, from 1 to 19.
+    /// Sets zstd's level for packs: 9 by default, from 1 to 19. A merger does this compression.
     #[must_use]
     pub fn pack_level(self, level: i32) -> Self {
         Self { pack_level: level, ..self }
@@ -82,17 +81,17 @@ impl Settings {
         Self { row_padding: rows, pack_padding: packs, ..self }
     }
 
-    /// Writes rows into packs at once, instead of into the recent table: for tables without a merger that are read far more
-    /// often than written. Each write reads, changes and replaces a pack, and starts over if another client was faster.
-    /// A table cannot change to this setting or from it: copy the rows to another one.
+    /// Writes rows into packs at once instead of into the recent table. This is for tables without a merger that are read far more often
+    /// than written. Each write reads, changes and replaces a pack, and starts over if another client was faster. A table cannot change
+    /// this setting: copy its rows to another table.
     #[must_use]
     pub fn write_through(self) -> Self {
         Self { write_through: true, ..self }
     }
 
-    /// Sets for how long the value of a deleted row may stay in its pack, in whole seconds: an hour by default. Packs with less than a
-    /// quarter of their size to merge wait for more, and a merger ends their wait if it finds a deletion that it has first
-    /// seen that long ago. So the merger must run for longer than this: one that is started for each pass calls `merge_all`.
+    /// Sets the time for which the value of a deleted row may stay in its pack, in whole seconds: an hour by default. Rows of less than a
+    /// quarter of a pack's size wait for more rows. A merger ends their wait if it finds a deletion that it first saw that long ago. So the
+    /// merger must run for longer than this. A merger that is started for each pass calls `merge_all`.
     #[must_use]
     pub fn erase_after(self, time: Duration) -> Self {
         Self { erase_after: u32::try_from(time.as_secs()).unwrap_or(u32::MAX), ..self }
@@ -132,25 +131,24 @@ impl Default for Settings {
     }
 }
 
-/// The stored contents: the settings, and the parts that cannot be changed.
+/// The stored contents: the settings and the constant parts.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contents {
     pub(crate) settings: Settings,
-    /// The number of the dictionary that new bodies are compressed with.
+    /// The number of the dictionary for new bodies.
     pub(crate) dictionary: u16,
-    /// When it became the current one, in seconds since 1970, by the clock of the client that trained it. 0 if that is not known.
+    /// The time when it became current, in seconds since 1970, by the clock of the client that trained it. 0 means unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) dictionary_since: u64,
     /// The name of the values' encoding.
     pub(crate) encoding: String,
-    /// The key by which keys are permuted, if they are, in hexadecimal digits.
+    /// The key of the permutation of keys in hexadecimal digits, if there is one.
     pub(crate) order: Option<String>,
-    /// The keys of a table with groups, in hexadecimal digits: 16 bytes by which the ids of groups are permuted, and 32 bytes that
-    /// encrypt rows and packs.
+    /// The keys of a table with groups in hexadecimal digits. 16 bytes permute the ids of groups, and 32 bytes encrypt rows and packs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<String>,
-    /// What a later version adds, if earlier ones may ignore it. They write it back as it is.
+    /// The additions of later versions that earlier ones may ignore. They are written back unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) hints: Map<String, Value>,
 }

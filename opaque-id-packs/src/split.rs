@@ -1,25 +1,25 @@
-//! How rows become packs of the table's size.
+//! The division of rows into packs of the table's size.
 
 use crate::error::Problem;
 use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
 use crate::stored::Stored;
 use crate::table::{State, Table, next_version};
 
-/// Plaintext that is within this percentage of a pack's size fills it.
+/// A pack is full if its plaintext is within this percentage of its size.
 const FULL: usize = 95;
 
-/// How often rows are compressed to fill a pack.
+/// The number of attempts to fill a pack.
 const TRIES: usize = 2;
 
-/// How much shorter rows are taken to become at most, until some are compressed. A guess that is wrong compresses so many times the
-/// size of a pack in vain.
+/// The assumed ratio of compression until some rows are compressed. If the guess is wrong, so many times the size of a pack is compressed
+/// in vain.
 const ASSUMED_RATIO: usize = 8;
 
-/// Encrypts a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
-/// `version`; the ids of the others are their first keys.
+/// Encrypts a pack, or its parts if it is too large. The first part has the pack's id and the version after `version`. The ids of the
+/// others are their first keys.
 ///
-/// The last pack of a table is filled from the left, since rows are appended to it. Others become equal parts that have room. Of each
-/// byte, some three are compressed: mergers do so between two statements, without yielding.
+/// The last pack of a table is filled from the left, because rows are appended to it. Others become equal parts with spare room. Each byte
+/// is compressed about three times. Mergers do this between two statements, without yielding.
 pub(crate) fn encrypt(
     table: &Table,
     state: &State,
@@ -56,11 +56,11 @@ struct Split<'t> {
     state: &'t State,
     codec: &'t Codec,
     groups: &'t GroupKeys,
-    /// The longest plaintext.
+    /// The limit of a plaintext's length.
     limit: usize,
-    /// Of the last pack.
+    /// The end of the last pack.
     end: Option<u128>,
-    /// How many bytes of values fill a pack, by the last rows that were compressed.
+    /// The bytes of values that fill a pack, measured on the last compressed rows.
     capacity: usize,
 }
 
@@ -68,7 +68,7 @@ fn bytes(rows: &[(u128, Value)]) -> usize {
     rows.iter().map(|(_, value)| value.len()).sum()
 }
 
-/// Returns how many rows have this number of bytes; one at least, if there are any.
+/// Returns the number of rows with this many bytes, and at least one if there are any.
 fn count_of(rows: &[(u128, Value)], bytes: usize) -> usize {
     let mut sum = 0;
     let within = rows.iter().take_while(|(_, value)| {
@@ -79,7 +79,7 @@ fn count_of(rows: &[(u128, Value)], bytes: usize) -> usize {
 }
 
 impl Split<'_> {
-    /// Encodes the first rows, and returns their plaintext if it is not too long for one pack.
+    /// Encodes the first rows, and returns their plaintext if it is short enough for one pack.
     fn encode(
         &mut self,
         id: u128,
@@ -95,7 +95,7 @@ impl Split<'_> {
         let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
         self.capacity = (bytes * self.limit / len.max(1)).max(1);
         let plaintext = match encoded {
-            // A single row has a pack of its own, however long it is.
+            // A single row of any length has a pack of its own.
             Ok(plaintext) if plaintext.len() <= self.limit || count <= 1 => Some(plaintext),
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if count > 1 => None,
@@ -105,7 +105,7 @@ impl Split<'_> {
         Ok(plaintext)
     }
 
-    /// Returns a pack with as many of the first rows as it can have, or nearly.
+    /// Returns a pack with nearly as many of the first rows as possible.
     fn fill(&mut self, id: u128, rows: &mut Rows) -> Result<(usize, Plaintext), Problem> {
         let (mut best, mut too_many, mut tries, mut percent) = (None, rows.len() + 2, 0, 98);
         loop {
@@ -132,7 +132,7 @@ impl Split<'_> {
         }
     }
 
-    /// Returns a pack with an equal part of the rows, of which there are this number, if it is known that they are too many for one.
+    /// Returns a pack with an equal part of the remaining rows, if they are known to be too many for one pack.
     fn part(
         &mut self,
         id: u128,
@@ -152,7 +152,7 @@ impl Split<'_> {
             }
             let more = match parts {
                 Some(parts) => *parts + 1,
-                // With room for a third.
+                // A third of each pack stays free.
                 None => (all * 4).div_ceil(self.capacity * 3).max(2),
             };
             *parts = Some(more);
@@ -188,7 +188,7 @@ pub(crate) mod tests {
         table
     }
 
-    /// Returns some 800 bytes of JSON, which zstd makes six times shorter.
+    /// Returns some 800 bytes of JSON that zstd makes six times shorter.
     pub(crate) fn value(number: u128) -> Vec<u8> {
         let field = |i: u128| {
             let hash =
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         format!("{{{}}}", fields.join(",")).into_bytes()
     }
 
-    /// Random bytes, which do not compress.
+    /// Returns random, incompressible bytes.
     fn noise(number: u128) -> Vec<u8> {
         let mut bytes = vec![0; 100 + usize::try_from(number % 700).expect("small")];
         getrandom::fill(&mut bytes).expect("randomness");

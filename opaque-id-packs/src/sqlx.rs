@@ -32,13 +32,13 @@ use crate::values::Values;
 pub type PackError = error::PackError<sqlx::Error>;
 
 pack_table! {
-    /// A table of a resource's rows, which the database keeps compressed and encrypted.
+    /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction. In the caller's
-    /// transaction a call is part of it, and is rolled back with it.
+    /// Its calls accept a pool, a connection or a transaction, like sqlx's `Acquire`. A call in the caller's transaction is part of it and
+    /// is rolled back with it.
     ///
-    /// A call may be dropped at any time, and so may a transaction, but not `begin` of sqlx 0.9.0, as a timeout around a whole request
-    /// does: the pool's connection is then in a transaction that nobody knows of, and later calls on it return and are rolled back in
+    /// A call may be dropped at any time, and so may a transaction. `begin` of sqlx 0.9.0 must not be dropped, for example by a timeout
+    /// around a whole request. The pool's connection would stay in a transaction, and later calls on it would succeed and be rolled back in
     /// the end. `tokio::spawn(async move { pool.begin().await }).await` is safe.
     ///
     /// ```
@@ -96,10 +96,10 @@ pack_table! {
 pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }
 
 encrypted_column! {
-    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which sqlx binds and decodes. `encrypt` and `decrypt` convert between
-    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) that sqlx binds and decodes. `encrypt` and `decrypt` convert between
+    /// it and `V`. Each needs the id of the row, because a value that the server has moved to another row or column is refused.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

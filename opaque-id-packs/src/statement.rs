@@ -1,7 +1,7 @@
-//! The statements, which are the same in number and meaning on all databases.
+//! The statements. They have the same number and meaning on all databases.
 //!
-//! There are two tiers. A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster. An upsert of
-//! one recent row does neither. Later a merger writes the pack once for many rows.
+//! There are two tiers. A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster. An upsert
+//! of one recent row does neither. Later a merger writes the pack once for many rows.
 
 mod columns;
 
@@ -29,7 +29,7 @@ impl Stored {
     }
 }
 
-/// What a statement does with a pack or a row that another transaction has locked.
+/// The handling of a pack or a row that another transaction has locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfLocked {
     /// Waits until the transaction ends.
@@ -39,12 +39,12 @@ pub(crate) enum IfLocked {
     Skip(Option<u128>),
 }
 
-/// Where recent rows belong.
+/// The packs of recent rows.
 #[derive(Default)]
 pub(crate) struct Survey {
-    /// Packs, and how many rows and bytes each would get.
+    /// Packs, with the number and bytes of their recent rows.
     pub(crate) packs: Vec<(u128, i64, i64)>,
-    /// The first key that was not looked at.
+    /// The first key after the surveyed ones.
     pub(crate) next: Option<u128>,
     /// The versions of the settings and the dictionaries, by number.
     pub(crate) meta: BTreeMap<i64, i64>,
@@ -59,11 +59,11 @@ enum Parameter<'a> {
     Key(u128),
     /// A relation `(id, version, body)`. It takes two bind values.
     List(&'a [Stored]),
-    /// The same, of keys.
+    /// A list of groups' keys, as in `List`.
     Keys(&'a [Stored]),
 }
 
-/// A text in a dialect and, for MySQL, whose placeholders have no numbers, the number of each.
+/// A text in a dialect. MySQL's placeholders have no numbers, so for MySQL it has the number of each.
 type Rendered = (Arc<str>, Arc<[usize]>);
 
 /// The statements of one table.
@@ -187,8 +187,8 @@ pub(crate) struct Builder<'t> {
 }
 
 impl Builder<'_> {
-    /// Returns the statement that reads what both tiers have of keys: their recent rows, and the packs that they belong to,
-    /// without the bodies of packs that are `known` in this version.
+    /// Returns the statement that reads both tiers for keys: their recent rows and their packs. It omits the bodies of packs that are
+    /// `known` in this version.
     pub(crate) fn get(self, keys: &[u128], known: &[(u128, i64)]) -> Statement {
         if let ([key], [] | [_]) = (keys, known) {
             let (id, version) = known.first().copied().unwrap_or((0, 0));
@@ -215,19 +215,19 @@ impl Builder<'_> {
                 )
             });
         };
-        // Few texts, which servers need not prepare again and again.
+        // A statement has few sizes, so that servers prepare few texts.
         let last = keys.last().copied().unwrap_or_default();
         let keys = keys.iter().copied().chain(iter::repeat(last)).take(*size);
         let keys = keys.map(|key| self.table.ids.value(self.dialect, key)).collect();
         self.get_each(keys, &known)
     }
 
-    /// Returns how many keys [`get`](Self::get) takes.
+    /// Returns the number of keys that [`get`](Self::get) takes.
     pub(crate) fn most_keys(self) -> usize {
         get_sizes(self.dialect).last().copied().unwrap_or(MOST_KEYS)
     }
 
-    /// Returns the statement of [`get`](Self::get) for several keys on MySQL's servers, which look up the neighbors of values only.
+    /// Returns the statement of [`get`](Self::get) for several keys on MySQL's servers, because they look up only the neighbors of values.
     fn get_each(self, keys: Vec<Value>, known: &[Stored]) -> Statement {
         let (t, ids) = (self.name(), self.table.ids);
         let key = match ids {
@@ -264,13 +264,13 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement of [`get_with_next`](Self::get_with_next) that also sees what was committed since the transaction
-    /// began, on MySQL, whose default isolation shows that only to locking reads.
+    /// Returns the statement of [`get_with_next`](Self::get_with_next) that also sees commits since the transaction began on MySQL. Its
+    /// default isolation shows them only to locking reads.
     pub(crate) fn get_latest(self, key: u128) -> Statement {
         self.cached("get latest", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
             let lock = " FOR UPDATE";
             let sql = self.get_sql(lock, &self.next_of(":id0", lock));
-            // Each part of the union has a lock of its own, and so needs parentheses. Its parentheses are not SQLite's grammar.
+            // Each part of the union has its own lock, so it needs parentheses. SQLite's grammar does not allow them.
             let sql = sql.replacen("SELECT", "(SELECT", 1);
             sql.replacen(" UNION ALL", ") UNION ALL", 1) + self.dialect.all_rows()
         })
@@ -290,11 +290,11 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the statement that writes recent rows, whatever was there.
+    /// Returns the statement that writes recent rows over any existing ones.
     pub(crate) fn put(self, rows: &[Stored]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         match rows {
-            // In a relation that MySQL derives, a long body would be cut off.
+            // MySQL would truncate a long body in a derived relation.
             [row] => self.cached("put", &row.values(), &[], || {
                 format!("INSERT INTO {t}_recent (id, version, body) VALUES (:id0, :int1, :bytes2) {upsert}")
             }),
@@ -308,7 +308,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that writes rows as [`put`](Self::put) if the keys of their groups are there in these versions.
+    /// Returns the statement that writes rows like [`put`](Self::put) if the keys of their groups exist in these versions.
     pub(crate) fn put_grouped(self, rows: &[Stored], keys: &[Stored]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
@@ -344,9 +344,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that inserts a recent row if the pack still has this version, and the key of the row's group has this
-    /// id and version. The pack is locked until the row
-    /// is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it fails if there is a row.
+    /// Returns the statement that inserts a recent row if the pack still has this version, and the key of the row's group has this id and
+    /// version. The pack is locked until the row is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it
+    /// fails if the row exists.
     pub(crate) fn insert_if(
         self,
         pack: (u128, i64),
@@ -377,8 +377,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that replaces a pack of this version, and inserts the packs that were split from it. One statement,
-    /// so that no reader sees half of it, and no writer leaves half of it.
+    /// Returns the statement that replaces a pack of this version and inserts the packs that were split from it. It is one statement, so
+    /// that no reader sees half of it and no writer leaves half of it.
     pub(crate) fn write_packs(
         self,
         version: i64,
@@ -414,7 +414,7 @@ impl Builder<'_> {
     fn update_pack(self, name: &'static str, version: i64, pack: &Stored, lock: &str) -> Statement {
         let t = self.name();
         self.cached(name, &pack.replacing(version), &[], || match (self.dialect, lock) {
-            // MySQL does not update a table that a subquery reads, unless it makes a relation of it first, as for a limit.
+            // MySQL does not update a table that a subquery reads, unless a limit makes it materialize the subquery first.
             (Dialect::MySql, lock) if !lock.is_empty() => format!(
                 "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{lock}) AS free \
                  STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3"
@@ -440,7 +440,7 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the statement that inserts a pack, unless there is one with its id. On MySQL it fails if there is.
+    /// Returns the statement that inserts a pack unless its id exists. On MySQL it fails if the id exists.
     pub(crate) fn insert_pack(self, pack: &Stored) -> Statement {
         self.cached("insert pack", &pack.values(), &[], || {
             format!(
@@ -451,8 +451,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads up to `packs` packs and up to `rows` recent rows of a range, from its first key on,
-    /// or from its last one.
+    /// Returns the statement that reads up to `packs` packs and up to `rows` recent rows of a range, from its first or its last key on.
     pub(crate) fn range(
         self,
         (first, last): (u128, u128),
@@ -468,11 +467,11 @@ impl Builder<'_> {
         self.cached(name, &values, self.tiers(), || self.range_sql(order) + self.dialect.all_rows())
     }
 
-    /// Returns the text of [`range`](Self::range): packs and recent rows, each of which is limited by itself.
+    /// Returns the text of [`range`](Self::range): packs and recent rows with a limit for each.
     fn range_sql(self, order: &str) -> String {
         let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
         let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
-        // Of packs that follow each other, each is the next one of the one before, and the last one's comes by itself.
+        // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read separately.
         let (next, last) = match self.is_mysql() {
             true => (
                 "p.id AS next".to_owned(),
@@ -496,9 +495,9 @@ impl Builder<'_> {
         format!("{packs} UNION ALL {rows}{last}")
     }
 
-    /// Returns the statement that finds, for up to `limit` recent rows from a key on, how many rows and bytes each pack would
-    /// get, the first key that it did not look at, and the versions of the settings and the dictionaries. Rows without a pack before
-    /// them are counted for the one that is missing.
+    /// Returns the statement that finds, for up to `limit` recent rows from a key on, the number and bytes of each pack's rows, the first
+    /// key after them, and the versions of the settings and the dictionaries. Rows without a pack before them are counted for the missing
+    /// pack.
     pub(crate) fn survey(self, from: u128, limit: i64) -> Statement {
         let columns = match self.table.ids {
             IdColumn::Uuid => const { &survey(Column::Uuid) },
@@ -508,8 +507,8 @@ impl Builder<'_> {
         self.cached("survey", &[Id(from), Integer(limit)], columns, || {
             let surveyed = format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
             let rows = match self.is_mysql() {
-                // The pack of a row is the last one before it. A join looks the span of packs up; a comparison with a subquery would
-                // read all of them on MariaDB.
+                // The pack of a row is the last one before it. A join looks up the span of packs. For a comparison with a subquery MariaDB
+                // would read all of them.
                 true => format!(
                     "(SELECT bytes, pack FROM (SELECT is_row, bytes, COALESCE(MAX(pack) OVER \
                      (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING), :id0) AS pack FROM \
@@ -536,8 +535,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads a pack and up to `limit` recent rows from a key of it to the id of the next one, in
-    /// one snapshot (I2).
+    /// Returns the statement that reads a pack and up to `limit` of its recent rows, from a key up to the next pack, in one snapshot (I2).
     pub(crate) fn read_to_merge(self, pack: u128, from: u128, limit: i64) -> Statement {
         let values = [Id(pack), Integer(limit), Id(self.table.ids.max()), Id(from)];
         let (t, [zero, one, _]) = (self.name(), self.numbers());
@@ -559,14 +557,13 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that deletes recent rows that still have the version of the list (I3). It leaves rows that are
-    /// locked.
+    /// Returns the statement that deletes recent rows that still have the version of the list (I3). It skips locked rows.
     pub(crate) fn delete_recent(self, rows: &[Stored]) -> Statement {
         let (t, skip) = (self.name(), self.skip());
         self.cached("delete recent", &[List(rows)], &[], || {
             let rows = self.list(0);
             match self.dialect {
-                // By arrays and subqueries, which PostgreSQL looks up in the index whatever its statistics say.
+                // With arrays and subqueries, PostgreSQL uses the index for any statistics.
                 Dialect::Postgres => format!(
                     "DELETE FROM {t}_recent WHERE id = ANY (ARRAY(SELECT r.id FROM {rows} AS l CROSS JOIN LATERAL \
                      (SELECT id FROM {t}_recent WHERE id = l.id AND version = l.version{skip}) AS r))"
@@ -596,8 +593,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that inserts settings or a dictionary, unless there is one with this number. On MySQL it fails if
-    /// there is.
+    /// Returns the statement that inserts settings or a dictionary unless this number exists. On MySQL it fails if the number exists.
     pub(crate) fn insert_meta(self, stored: &Stored) -> Statement {
         let [_, version, body] = stored.values();
         let values = [Integer(meta_id(stored)), version, body];
@@ -610,7 +606,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that replaces settings or a dictionary of the version before.
+    /// Returns the statement that replaces settings or a dictionary of the previous version.
     pub(crate) fn update_meta(self, stored: &Stored) -> Statement {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
@@ -629,8 +625,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads the keys of groups, as they are now if it says `latest`: MySQL's default isolation shows
-    /// what was committed since the transaction began to locking reads only.
+    /// Returns the statement that reads the keys of groups. With `latest` it also reads commits since the transaction began: MySQL's
+    /// default isolation shows them only to locking reads.
     pub(crate) fn read_keys(self, ids: &[u128], latest: bool) -> Statement {
         let ids: Vec<_> = ids.iter().map(|id| Stored::new(*id, 0, Vec::new())).collect();
         let (name, lock) = match latest {
@@ -663,7 +659,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that replaces the key of a group, whether it has one or not.
+    /// Returns the statement that inserts or replaces the key of a group.
     pub(crate) fn erase_key(self, mark: &Stored) -> Statement {
         let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
         self.cached("erase key", &values, &[], || {
@@ -686,8 +682,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads up to `limit` packs, recent rows or keys, from an id on, whose bodies begin with another
-    /// header.
+    /// Returns the statement that reads up to `limit` packs, recent rows or keys from an id on that have a body with another header.
     pub(crate) fn stale(self, tier: Tier, from: u128, header: &[u8], limit: i64) -> Statement {
         let (name, number, table) = match tier {
             Tier::Packs => ("stale packs", 1, "packs"),
@@ -731,17 +726,17 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the clause that locks the row that a write depends on, as it is now, and until the write is committed.
+    /// Returns the clause that reads the current row and locks it until the dependent write is committed.
     fn wait(self) -> &'static str {
         if self.dialect == Dialect::Sqlite { "" } else { " FOR UPDATE" }
     }
 
-    /// Returns the clause that leaves out rows that are locked, and locks the others.
+    /// Returns the clause that skips locked rows and locks the others.
     fn skip(self) -> &'static str {
         if self.dialect == Dialect::Sqlite { "" } else { " FOR UPDATE SKIP LOCKED" }
     }
 
-    /// Returns the clause that replaces a row that is there. SQLite's grammar needs a WHERE before it.
+    /// Returns the clause that replaces an existing row. SQLite's grammar needs a WHERE before it.
     fn upsert(self) -> &'static str {
         match self.is_mysql() {
             true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
@@ -751,8 +746,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the clause that leaves a row alone that is there. On MySQL the statement fails instead, because the driver counts a row that
-    /// was left alone as one that was changed.
+    /// Returns the clause that skips an existing row. On MySQL the statement fails instead, because the driver counts a skipped row as
+    /// changed.
     fn unless_there(self) -> &'static str {
         if self.is_mysql() { "" } else { "ON CONFLICT (id) DO NOTHING" }
     }
@@ -783,7 +778,7 @@ impl Builder<'_> {
         [0, 1, 2].map(|number| self.number(number))
     }
 
-    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
+    /// Returns the relation `(id, version, body)` of the list with the values `n` and `n + 1`.
     fn list(self, n: usize) -> String {
         self.table.ids.listed(self.dialect, n)
     }
@@ -794,7 +789,7 @@ impl Builder<'_> {
         format!("(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)")
     }
 
-    /// Returns the id of the pack after a key's, or the pack's own.
+    /// Returns the id of the pack after a key's pack, or that pack's own id.
     fn next_of(self, key: &str, lock: &str) -> String {
         let t = self.name();
         format!(
@@ -802,14 +797,14 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the id of the pack after the pack `p`. MySQL's servers look up the neighbors of values only: for the neighbors of another
+    /// Returns the id of the pack after the pack `p`. MySQL's servers look up only the neighbors of values. For the neighbors of another
     /// table's rows they read the index from its end on.
     fn next(self) -> String {
         self.next_of(if self.is_mysql() { "p.id AND n.id >= :id0" } else { "p.id" }, "")
     }
 
-    /// Returns a part of a union that has an order and a limit. SQLite's grammar needs a relation around it. MariaDB would write that to disk,
-    /// because it has bodies.
+    /// Returns a part of a union that has an order and a limit. SQLite's grammar needs a relation around it. MariaDB would write that
+    /// relation to disk because of its bodies.
     fn part(self, [tier, table, body, next]: [&str; 4], condition: &str) -> String {
         let t = self.name();
         match self.is_mysql() {
@@ -831,8 +826,8 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the join with the row of a table that has this id, by its index: for a plain join, databases without
-    /// statistics may read the whole table.
+    /// Returns the join with the row of this id, by the table's index. For a plain join, databases without statistics may read the whole
+    /// table.
     fn lookup(self, table: &str, alias: &str, id: &str) -> String {
         let t = self.name();
         match self.dialect {
@@ -844,8 +839,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the id that a walk begins with. SQLite compares keys of all types: the first page begins before integers and texts. They are
-    /// then an error of the wrong kind of key, and not left out.
+    /// Returns the first id of a walk. SQLite compares keys of all types, so the first page begins before integers and texts. A wrong type
+    /// is then an error and is not skipped.
     fn first_id(self) -> &'static str {
         match (self.dialect, self.table.ids) {
             (Dialect::Sqlite, IdColumn::Uuid) => {
@@ -913,7 +908,7 @@ impl Builder<'_> {
                 kind => (kind, self.table.ids),
             };
             sql += &match (self.dialect, kind, ids) {
-                // Some drivers send bytes as text, and MySQL takes no more than 65,535 bytes of a text as binary.
+                // Some drivers send bytes as text, and MySQL accepts at most 65,535 bytes of a text as binary.
                 (Dialect::MySql, "bytes", _) => "UNHEX(?)".to_owned(),
                 (Dialect::MySql, "id", IdColumn::Uuid) => "CAST(? AS BINARY)".to_owned(),
                 (Dialect::MySql, ..) => "?".to_owned(),
@@ -931,7 +926,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns whether a body begins with another header. On SQLite a part of no bytes is NULL.
+/// Returns the condition that a body has another header. On SQLite a part without bytes is NULL.
 fn is_stale(body: &str) -> String {
     format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes1)")
 }
@@ -950,10 +945,10 @@ fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str
     sql
 }
 
-/// How many keys a statement takes as a list.
+/// The number of keys in a list of a statement.
 const MOST_KEYS: usize = 1_000;
 
-/// Returns the numbers of keys for each of which there is a text.
+/// Returns the numbers of keys that have a text of their own.
 fn get_sizes(dialect: Dialect) -> &'static [usize] {
     match dialect {
         Dialect::MySql => &[4, 16, 64],

@@ -1,6 +1,6 @@
-//! A row of a table of packs, and the tier that it is from.
+//! A row of a table of packs, and its tier.
 
-/// The tier that a row of an answer is from.
+/// The tier of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Recent,

@@ -1,4 +1,4 @@
-//! What all calls on one table share.
+//! The state that all calls on a table share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,7 +10,7 @@ use opaque_id_sql::statement::Cell;
 use quick_cache::sync::Cache as QuickCache;
 use zeroize::Zeroizing;
 
-use crate::cache::{Cache, CacheStats, Cached, Seen, Waiting};
+use crate::cache::{Cache, CacheStats, Cached, PackBacklog, SeenVersions};
 use crate::ciphers::Ciphers;
 use crate::error::{Location, Problem};
 use crate::format::{
@@ -26,21 +26,21 @@ use crate::settings::Contents;
 use crate::statement::Statements;
 use crate::stored::{Stored, Tier};
 
-/// The most bytes of a value as it is stored. A merger writes two such values with one statement. On MySQL and MariaDB the statement has them
-/// in hexadecimal digits, and `max_allowed_packet` is 16 MiB by default.
+/// The most bytes of a stored value. A merger writes two such values with one statement. On MySQL and MariaDB the statement has them in
+/// hexadecimal digits, and `max_allowed_packet` is 16 MiB by default.
 const MAX_VALUE: usize = 3 << 20;
 
-/// For how long a group's key is used without asking the server whether the group is erased.
+/// The time for which a group's key is used before the client asks the server whether the group is erased.
 const KEY_FOR: Duration = Duration::from_secs(60);
 
-/// For how long settings and dictionaries are used without asking the server for others.
+/// The time for which settings and dictionaries are used before the client asks the server for others.
 const STATE_FOR: Duration = Duration::from_secs(60);
 
-/// For how long a dictionary is used for writing without asking the server whether it is still there. A sweep deletes only dictionaries
-/// that have not been current for much longer.
+/// The time for which a dictionary is used for writing before the client asks the server whether it still exists. A sweep deletes only
+/// dictionaries that have not been current for much longer.
 const DICTIONARY_FOR: Duration = Duration::from_secs(600);
 
-/// How many keys of groups a client remembers.
+/// The number of groups' keys that a client remembers.
 const KEYS: usize = 1 << 14;
 
 /// A table, without the types of its values.
@@ -54,34 +54,34 @@ pub(crate) struct Table {
     /// Compresses settings and dictionaries.
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
-    seen: Seen,
-    pub(crate) waiting: Mutex<HashMap<u128, Waiting>>,
+    seen: SeenVersions,
+    pub(crate) waiting: Mutex<HashMap<u128, PackBacklog>>,
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
-/// The type's demands on the table. Tools without a type accept any table.
+/// The requirements of the Rust type. Untyped tools require nothing.
 pub(crate) struct Expected {
     pub(crate) encoding: &'static str,
     pub(crate) hides_keys: bool,
     pub(crate) is_grouped: bool,
 }
 
-/// The table's own description.
+/// The settings, dictionaries and keys of a table.
 pub(crate) struct State {
     pub(crate) contents: Contents,
     /// The version of the settings.
     pub(crate) version: i64,
-    /// When this client read the settings.
+    /// The time when this client read the settings.
     read: Instant,
-    /// When this client last compared settings and dictionaries with the server's.
+    /// The time when this client last compared settings and dictionaries with the server's.
     checked: Mutex<Instant>,
     /// Whether the state was read outside of the caller's transactions. Such a transaction may have been rolled back since.
     is_committed: bool,
     /// The versions of settings and dictionaries, by number. The settings have the number 0.
     meta: BTreeMap<i64, i64>,
-    /// The codecs that decompress, by the number of the dictionary, with its version. `row_codec` and `pack_codec` compress.
+    /// The codecs that decompress, with their versions, by the number of the dictionary. `row_codec` and `pack_codec` compress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
-    /// The last number of a dictionary in the table, whether it can be read or not.
+    /// The last number of a dictionary in the table, even if it is unreadable.
     pub(crate) last_dictionary: u16,
     row_codec: Codec,
     pack_codec: Codec,
@@ -91,16 +91,16 @@ pub(crate) struct State {
     pub(crate) index: Option<IndexKey>,
 }
 
-/// The own keys of a table with groups. The table uses them in place of subkeys, and its settings contain them.
+/// The own keys of a table with groups. They replace subkeys, and the settings contain them.
 pub(crate) struct Groups {
     order: Permutation,
     cipher: PackCipher,
 }
 
-/// The places of rows in a pack that cannot be read, each with its problem.
+/// The places of unreadable rows in a pack, each with its problem.
 pub(crate) type Unreadable = Vec<(u128, Problem)>;
 
-/// When a read began, and whether it ran in a transaction of the caller's.
+/// The beginning of a read, and whether it ran in the caller's transaction.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) began: Instant,
@@ -114,7 +114,7 @@ impl fmt::Debug for Table {
 }
 
 impl State {
-    /// Returns where the row of a key is.
+    /// Returns the place of a key's row.
     pub(crate) fn place(&self, number: u128) -> u128 {
         let order = self.order.as_ref();
         order.map_or(number, |order| order.place(number))
@@ -135,7 +135,7 @@ impl State {
         self.codecs.contains_key(&id)
     }
 
-    /// Returns how many dictionaries have smaller numbers than this one.
+    /// Returns the number of dictionaries with smaller numbers than this one.
     pub(crate) fn dictionaries_before(&self, id: u16) -> u64 {
         self.meta.range(1..i64::from(id).max(1)).count() as u64
     }
@@ -159,8 +159,8 @@ impl State {
         self.unless_old(&self.pack_codec)
     }
 
-    /// Returns the codec, or one without a dictionary if the state is old. A sweep may have deleted the dictionary meanwhile, and nobody
-    /// could read the body.
+    /// Returns the codec, or one without a dictionary if the state is old. A sweep may have deleted the dictionary meanwhile, and the body
+    /// would be unreadable.
     fn unless_old<'s>(&'s self, codec: &'s Codec) -> &'s Codec {
         match self.codecs.get(&0) {
             Some((_, plain)) if self.age() >= DICTIONARY_FOR => plain,
@@ -168,12 +168,12 @@ impl State {
         }
     }
 
-    /// Returns whether the server has what this state was read from: the settings and all dictionaries, by number and version.
-    pub(crate) fn is_of(&self, meta: &BTreeMap<i64, i64>) -> bool {
+    /// Returns whether the server still has the settings and all dictionaries of this state, by number and version.
+    pub(crate) fn matches_server(&self, meta: &BTreeMap<i64, i64>) -> bool {
         self.meta == *meta
     }
 
-    /// Returns the number of the current dictionary, and its version.
+    /// Returns the number and the version of the current dictionary.
     fn current(&self) -> Option<(u16, i64)> {
         let id = self.contents.dictionary;
         let (version, _) = self.codecs.get(&id).filter(|_| id > 0)?;
@@ -202,7 +202,7 @@ impl Table {
             expected,
             plain,
             state: RwLock::new(None),
-            seen: Seen::new(),
+            seen: SeenVersions::new(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
         })
@@ -231,12 +231,12 @@ impl Table {
         }
     }
 
-    /// Returns the cipher of the keyring as it is now.
+    /// Returns the cipher of the current keyring.
     pub(crate) fn cipher(&self) -> Arc<PackCipher> {
         self.ciphers.current()
     }
 
-    /// Returns what the table says of itself. It was read when the table was opened.
+    /// Returns the state. It was read when the table was opened.
     pub(crate) fn state(&self) -> Option<Arc<State>> {
         let state = self.state.read();
         state.unwrap_or_else(PoisonError::into_inner).clone()
@@ -276,12 +276,12 @@ impl Table {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
     }
 
-    /// Returns whether the settings and dictionaries were read in a transaction of the caller's, which may be rolled back.
+    /// Returns whether the settings and dictionaries were read in the caller's transaction. It may be rolled back.
     pub(crate) fn is_uncommitted(&self) -> bool {
         self.state().is_some_and(|state| !state.is_committed)
     }
 
-    /// Makes the state as old as if this time had passed.
+    /// Ages the state by this time.
     #[cfg(test)]
     pub(crate) fn forget_check(&self, time: Duration) {
         if let Some(state) = self.state() {
@@ -290,12 +290,12 @@ impl Table {
     }
 
     /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
-    pub(crate) fn is_unchecked(&self) -> bool {
+    pub(crate) fn is_check_due(&self) -> bool {
         self.state().is_some_and(|state| state.age() >= STATE_FOR)
     }
 
-    /// Compares settings and dictionaries with the server's, and learns others. If a crash or a failover has taken back the dictionary
-    /// that this client compresses with, returns it, to be inserted again: rows may have been written with it since.
+    /// Compares settings and dictionaries with the server's, and reads changed ones. If a crash or a failover has undone the current
+    /// dictionary, returns it to be inserted again, because rows may have been written with it since.
     pub(crate) fn check_state(
         &self,
         context: Context,
@@ -307,10 +307,10 @@ impl Table {
             return if is_there { Ok(None) } else { Err(self.not_created()) };
         }
         let meta = self.versions(&rows)?;
-        if !state.is_of(&meta) {
-            // A transaction may see what was there when it began.
+        if !state.matches_server(&meta) {
+            // A transaction may see the state at its beginning.
             let current = state.current().filter(|_| !context.is_in_transaction);
-            // If a later one is there, no crash took it back: a sweep has deleted it.
+            // If a later dictionary exists, a sweep has deleted this one. Then no crash has undone it.
             let last = meta.last_key_value().map(|(last, _)| *last);
             if let Some((id, version)) = current
                 && meta.contains_key(&0)
@@ -340,8 +340,8 @@ impl Table {
         rows.iter().map(version).collect()
     }
 
-    /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
-    /// alone if another call's answer may have overtaken this one.
+    /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than the known ones are ignored if
+    /// another call's answer may have overtaken this one.
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
         let known = self.state().filter(|known| known.is_committed);
         let meta = self.versions(&rows)?;
@@ -356,10 +356,10 @@ impl Table {
                 continue;
             }
             last_dictionary = last_dictionary.max(id);
-            // A dictionary that a crash took back is not in the table any more.
+            // A dictionary that a crash has undone is no longer in the table.
             let codec = known.as_ref().and_then(|known| known.codecs.get(&id));
             let codec = codec.filter(|(version, _)| *version == stored.version).cloned();
-            // A dictionary may be unreadable. Bodies that were compressed with others can still be read.
+            // A dictionary may be unreadable. Bodies with other dictionaries can still be read.
             if let Some(codec) = codec {
                 codecs.insert(id, codec);
             } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored)
@@ -371,7 +371,7 @@ impl Table {
         let Some((version, contents)) = contents else {
             return Ok(false);
         };
-        // Another dictionary has its number: it was lost, and nothing may be compressed with it any more.
+        // Another dictionary has its number, so it is lost and must not be used any more.
         let is_lost = known.as_ref().is_some_and(|known| {
             let there = codecs.get(&known.contents.dictionary);
             there.is_some_and(|(_, codec)| codec.dictionary() != known.pack_codec.dictionary())
@@ -400,7 +400,8 @@ impl Table {
             version,
             read: Instant::now(),
             checked: Mutex::new(Instant::now()),
-            is_committed: !context.is_in_transaction || known.is_some_and(|it| it.is_of(&meta)),
+            is_committed: !context.is_in_transaction
+                || known.is_some_and(|it| it.matches_server(&meta)),
             meta,
             codecs,
             last_dictionary,
@@ -421,7 +422,7 @@ impl Table {
             let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
             let (order, key) = keys.split_first_chunk().ok_or_else(|| self.wrong_columns())?;
             let key = key.try_into().map(Zeroizing::new).map_err(|_| self.wrong_columns())?;
-            Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.of_key(&key) })
+            Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.with_key(&key) })
         });
         groups.transpose()
     }
@@ -450,7 +451,7 @@ impl Table {
         index.map(|index| index.fingerprint(text))
     }
 
-    /// The problem of a column whose blind index is not given in all places.
+    /// Returns the problem of a column whose blind index is not given in all places.
     pub(crate) fn no_index(&self) -> Problem {
         Problem::Settings {
             table: self.name.to_string(),
@@ -471,7 +472,7 @@ impl Table {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Returns the settings and the dictionaries that are encrypted with another secret than the current one, encrypted again.
+    /// Returns the settings and the dictionaries that are not under the current secret, encrypted again.
     pub(crate) fn reencrypt_meta(
         &self,
         rows: Vec<Vec<Cell>>,
@@ -486,14 +487,14 @@ impl Table {
         Ok(stored.into_iter().map(reencrypt).collect())
     }
 
-    /// Returns which settings and dictionaries cannot be read.
+    /// Returns the problems of unreadable settings and dictionaries.
     pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Problem>, Problem> {
         let stored = self.stored_meta(rows)?.into_iter();
         let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
         Ok(stored.filter_map(read).collect())
     }
 
-    /// Returns what the bodies of a tier begin with that are encrypted and compressed as new ones are.
+    /// Returns the first bytes of new bodies in a tier.
     pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], Problem> {
         let state = self.opened()?;
         let dictionary = state.contents.dictionary;
@@ -504,7 +505,7 @@ impl Table {
         })
     }
 
-    /// Encrypts the pack that a table begins with: it is empty, and has the smallest id.
+    /// Encrypts the first pack of a table. It is empty and has the smallest id.
     pub(crate) fn encrypt_first_pack(&self, contents: &Contents) -> Result<Stored, Problem> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
@@ -514,7 +515,7 @@ impl Table {
         Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
-    /// Checks that the table contains what the type says.
+    /// Checks that the table meets the requirements of the Rust type.
     fn check(&self, contents: &Contents) -> Result<(), Problem> {
         let order = |hides_keys| match hides_keys {
             true => "rows by encrypted key",
@@ -555,8 +556,8 @@ impl Table {
         }
     }
 
-    /// Checks that a table stays written through or not: an `update` that inserts a recent row does not see what another client
-    /// writes through at the same time.
+    /// Checks that the write-through setting does not change. An `update` that inserts a recent row does not see another client's
+    /// simultaneous write into the pack.
     pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Problem> {
         let name = |contents: &Contents| match contents.settings.write_through {
             true => "rows that are written through".to_owned(),
@@ -589,7 +590,7 @@ impl Table {
         }
     }
 
-    /// Reads settings, a dictionary or a group's key, which the keyring's secrets encrypt.
+    /// Reads settings, a dictionary or a group's key. The keyring's secrets encrypt these.
     fn read_small(&self, kind: Kind, stored: &Stored) -> Result<Row, Problem> {
         let plaintext = self.decrypt(None, kind, stored, &self.plain)?;
         Row::decode(&plaintext, &self.plain, &GroupKeys::default())
@@ -611,14 +612,14 @@ impl Table {
         Ok(self.encrypt(None, kind, id, version, &self.plain, &plaintext))
     }
 
-    /// Returns a group's key if it was read within the last minute; `Some(None)` if the group was erased.
+    /// Returns a group's key if it was read within the last minute, or `Some(None)` if the group was erased.
     #[expect(clippy::option_option, reason = "not known, or known to be none")]
     pub(crate) fn known_key(&self, id: u128) -> Option<Option<Arc<GroupKey>>> {
         let (read, key) = self.known_keys.get(&id)?;
         (read.elapsed() < KEY_FOR).then_some(key)
     }
 
-    /// Forgets a group's key, and all packs, which may have its rows.
+    /// Forgets a group's key and all packs, because they may have its rows.
     pub(crate) fn forget_key(&self, id: u128) {
         self.known_keys.remove(&id);
         if let Some(cache) = self.cache() {
@@ -639,12 +640,12 @@ impl Table {
         let key = (*value).try_into().map(Zeroizing::new);
         let key = key.map_err(|_| FormatError::Invalid("a key has another length"));
         let key = key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
-        let cipher = self.ciphers.of_key(&key);
+        let cipher = self.ciphers.with_key(&key);
         Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
     }
 
-    /// Adds the keys of an answer. A key that cannot be read is an error of a call that writes with it. Other calls take it for missing, so
-    /// that only the rows of its group fail.
+    /// Adds the keys of an answer. An unreadable key is an error of a call that writes with it. Other calls treat it as missing, so that
+    /// only the rows of its group fail.
     pub(crate) fn learn_keys(
         &self,
         context: Context,
@@ -657,7 +658,7 @@ impl Table {
                 Err(_) if !is_to_write => continue,
                 opened => opened?,
             };
-            // A transaction may see keys that are rolled back.
+            // A transaction may see keys that are later rolled back.
             if !context.is_in_transaction {
                 self.known_keys.insert(stored.id, (context.began, key.clone()));
             }
@@ -666,7 +667,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes the keys of groups, in order: two clients that make the same keys do not deadlock.
+    /// Makes the keys of groups in order, so that two clients that make the same keys do not deadlock.
     pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<Stored>, Problem> {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
@@ -678,7 +679,7 @@ impl Table {
         ids.into_iter().map(key).collect()
     }
 
-    /// Returns what replaces the key of a group that is erased.
+    /// Returns the replacement for the key of an erased group.
     pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
         self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
     }
@@ -694,7 +695,7 @@ impl Table {
         self.state().is_some_and(|state| state.contents.groups.is_some())
     }
 
-    /// Returns the groups that have rows in an answer, as far as it can be read.
+    /// Returns the groups of the rows in an answer, up to unreadable parts.
     pub(crate) fn groups_in(&self, rows: &[Vec<Cell>]) -> Vec<u128> {
         let Some(state) = self.state().filter(|state| state.groups.is_some()) else {
             return Vec::new();
@@ -710,7 +711,7 @@ impl Table {
         groups
     }
 
-    /// Returns the groups that have rows in a body, as far as it can be read.
+    /// Returns the groups of the rows in a body, up to unreadable parts.
     fn groups_of(&self, state: &State, tier: Tier, stored: &Stored) -> Vec<u128> {
         let kind = match tier {
             Tier::Packs => Kind::Pack,
@@ -733,9 +734,9 @@ impl Table {
         stored: &Stored,
         groups: &GroupKeys,
     ) -> bool {
-        let of_body =
+        let body_groups =
             if tier == Tier::Keys { Vec::new() } else { self.groups_of(state, tier, stored) };
-        of_body.iter().any(|id| groups.contains(*id) && groups.of(*id).is_none())
+        body_groups.iter().any(|id| groups.contains(*id) && groups.key(*id).is_none())
     }
 
     /// Encrypts settings or a dictionary.
@@ -761,7 +762,7 @@ impl Table {
         self.encrypt_meta(0, version, &json)
     }
 
-    /// Encrypts a recent row, under a new version.
+    /// Encrypts a recent row with a new version.
     pub(crate) fn encrypt_row(
         &self,
         state: &State,
@@ -799,7 +800,7 @@ impl Table {
         }
     }
 
-    /// Encrypts a value of a column; `None` marks a value whose group is erased.
+    /// Encrypts a value of a column. `None` marks a value of an erased group.
     pub(crate) fn encrypt_value(
         &self,
         state: &State,
@@ -839,7 +840,7 @@ impl Table {
         }
     }
 
-    /// Returns the group of a column's value, as far as it can be read.
+    /// Returns the group of a column's value, if it can be read.
     pub(crate) fn group_of_value(&self, id: u128, body: &[u8]) -> Option<u128> {
         let state = self.state().filter(|state| state.groups.is_some())?;
         let stored = Stored::new(id, 0, body.to_owned());
@@ -847,7 +848,7 @@ impl Table {
         Row::group_in(&plaintext)
     }
 
-    /// Checks the length of a value as it is stored.
+    /// Checks the length of a stored value.
     pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), Problem> {
         match len <= MAX_VALUE {
             true => Ok(()),
@@ -892,7 +893,7 @@ impl Table {
         codec: &Codec,
         plaintext: &[u8],
     ) -> Stored {
-        // What a key may encrypt is limited: see SECURITY.md.
+        // A key may encrypt a limited number of bodies: see SECURITY.md.
         #[cfg(feature = "metrics")]
         ::metrics::counter!("opaque_id_packs_encrypted_total", "table" => self.name.to_string())
             .increment(1);
@@ -904,7 +905,7 @@ impl Table {
         Stored::new(id, version, body)
     }
 
-    /// Opens a pack, which must not be older than the version that was seen before the call.
+    /// Opens a pack. It must not be older than the version that was seen before the call.
     pub(crate) fn open_pack(
         &self,
         state: &State,
@@ -916,8 +917,8 @@ impl Table {
         unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
     }
 
-    /// Opens a pack like [`open_pack`](Self::open_pack). If the rows of a group cannot be read, they are left out, and the second
-    /// result has their places with the problem.
+    /// Opens a pack like [`open_pack`](Self::open_pack), without the unreadable rows of groups. The second result has their places with the
+    /// problem.
     pub(crate) fn open_readable(
         &self,
         state: &State,
@@ -937,7 +938,7 @@ impl Table {
         Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
     }
 
-    /// Opens a pack as [`open_pack`](Self::open_pack), and returns its end and the value of one key.
+    /// Opens a pack like [`open_pack`](Self::open_pack), and returns its end and the value of one key.
     pub(crate) fn find_in_pack(
         &self,
         state: &State,
@@ -960,7 +961,7 @@ impl Table {
         Ok((end, value))
     }
 
-    /// Checks that a pack does not reach into the next one (I4). It does if its body is from before it was split.
+    /// Checks that a pack does not reach into the next one (I4). An old body from before a split does.
     pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Problem> {
         match (end, stored.next) {
             (_, None) => Ok(()),
@@ -969,7 +970,7 @@ impl Table {
         }
     }
 
-    /// Opens a pack and keeps it.
+    /// Opens a pack and caches it.
     pub(crate) fn open_and_cache(
         &self,
         state: &State,
@@ -978,7 +979,7 @@ impl Table {
         groups: &GroupKeys,
     ) -> Result<(Arc<Pack>, Unreadable), Problem> {
         let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
-        // A transaction may see rows that are rolled back.
+        // A transaction may see rows that are later rolled back.
         let is_whole = unreadable.is_empty() && !context.is_in_transaction;
         if let Some(cache) = self.cache().filter(|_| is_whole) {
             let (version, len) = (stored.version, stored.body.len());
@@ -987,7 +988,7 @@ impl Table {
         Ok((pack, unreadable))
     }
 
-    /// Checks that a pack or the settings are not older than what was seen before the call. A transaction may see an older state.
+    /// Checks that a pack or the settings are not older than the state that was seen before the call. A transaction may see an older state.
     pub(crate) fn check_age(
         &self,
         context: Context,
@@ -1046,18 +1047,18 @@ impl Table {
         Problem::Unwritable { location: self.location(kind, id), source }
     }
 
-    /// Names what an error is about.
+    /// Returns the location of a body.
     pub(crate) fn location(&self, kind: Kind, id: u128) -> Location {
         location(self.statements.ids(), &self.name, kind, id)
     }
 
-    /// Names a row that may be in either tier.
+    /// Returns the location of a row in either tier.
     pub(crate) fn location_of_row(&self, place: u128) -> Location {
         Location { name: format!("a row of {}", self.name), ..self.location(Kind::Row, place) }
     }
 
-    /// Names the table of packs, where it has none.
-    pub(crate) fn packs(&self) -> Location {
+    /// Returns the location of a missing pack: the table of packs.
+    pub(crate) fn packs_location(&self) -> Location {
         Location { name: format!("{}_packs", self.name), id: None }
     }
 
@@ -1098,20 +1099,20 @@ fn place(kind: Kind, id: u128, version: i64) -> Place {
     Place { kind, id, version }
 }
 
-/// Returns the version of a recent row, which identifies what was written.
+/// Returns the version of a recent row. It identifies this write.
 pub(crate) fn random_version() -> i64 {
     (getrandom::u64().expect("the operating system has randomness") >> 1).cast_signed()
 }
 
-/// Returns the version of what replaces a pack. Its upper half counts replacements. The lower half is random: a crash or a failover can
-/// take back a body, and another one then has its count.
+/// Returns the version of a pack's replacement. Its upper half counts replacements. The lower half is random, because a crash or a failover
+/// can undo a body, and another body then has its count.
 pub(crate) fn next_version(version: i64) -> i64 {
-    // Of a pack that cannot be read, the server may claim any version.
+    // The server may claim any version of an unreadable pack.
     let next = count(version).wrapping_add(1) & i64::from(i32::MAX);
     next << 32 | random_version() >> 31
 }
 
-/// Returns how often the pack had been replaced.
+/// Returns the number of the pack's replacements.
 pub(crate) fn count(version: i64) -> i64 {
     version >> 32
 }

@@ -76,7 +76,7 @@ fn fingerprints_are_those_of_the_vectors() {
 }
 
 #[test]
-fn settings_orders_and_groups_are_what_the_vectors_say() {
+fn settings_orders_and_groups_match_the_vectors() {
     for vector in vectors::tables() {
         let table = opened(&vector);
         let state = table.opened().expect("settings");
@@ -127,7 +127,7 @@ fn rows_and_packs_come_out_and_are_written_again() {
     }
 }
 
-/// Rows of erased groups are deleted, and others are not; without a key, or with another group's, nothing is read.
+/// Only rows of erased groups are deleted. Without the right group's key nothing is read.
 #[test]
 fn groups_are_read_with_their_own_keys_only() {
     let vector = vectors::tables().pop().expect("a table with groups");
@@ -169,11 +169,11 @@ fn groups_are_read_with_their_own_keys_only() {
 
             let mut without = GroupKeys::default();
             for other in ids.iter().filter(|other| *other != id) {
-                without.insert(*other, known.of(*other).cloned());
+                without.insert(*other, known.key(*other).cloned());
             }
             let other = ids[(place + 1) % ids.len()];
             let mut swapped = known.clone();
-            swapped.insert(*id, known.of(other).cloned());
+            swapped.insert(*id, known.key(other).cloned());
             if rows.iter().any(|(_, row)| is_of(row.group)) {
                 assert_eq!(read(&without).map_err(source), Err(FormatError::NoGroupKey));
                 assert_eq!(read(&swapped).map_err(source), Err(FormatError::NotGenuine));

@@ -45,7 +45,7 @@ impl fmt::Display for Engine {
 }
 
 impl Engine {
-    /// Returns the statement with the rows for [`of`](Self::of): the server's version, and other marks of an
+    /// Returns the statement with the rows for [`from_rows`](Self::from_rows): the server's version, and other marks of an
     /// engine.
     pub(crate) fn ask(dialect: Dialect) -> Statement {
         let (sql, columns): (_, &[_]) = match dialect {
@@ -65,7 +65,7 @@ impl Engine {
         Statement::new(sql, Vec::new(), columns)
     }
 
-    pub(crate) fn of(rows: &[Vec<Cell>]) -> Option<Self> {
+    pub(crate) fn from_rows(rows: &[Vec<Cell>]) -> Option<Self> {
         const MARKS: [(&str, Engine); 8] = [
             ("CockroachDB", Engine::Cockroach),
             ("-YB-", Engine::Yugabyte),
@@ -89,11 +89,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_are_recognized_by_what_they_answer() {
+    fn engines_are_recognized_by_their_answers() {
         let of = |rows: &[&[&str]]| {
             let text = |text: &&str| Cell::Text((*text).to_owned());
             let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(text).collect()).collect();
-            Engine::of(&rows)
+            Engine::from_rows(&rows)
         };
         assert_eq!(of(&[&["PostgreSQL 18.0 (Debian 18.0-1) on x86_64-pc-linux-gnu"]]), None);
         assert_eq!(of(&[&["version", "11.8.3-MariaDB-log"]]), None);

@@ -1,4 +1,4 @@
-//! One client, which goes on until its input ends.
+//! One client. It runs until its input ends.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -24,17 +24,17 @@ use sqlx::{MySql, Pool, Postgres};
 use crate::Campaign;
 use crate::history::{Note, Written};
 
-/// What a process is for.
+/// The purpose of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// Writes the settings, and ends.
+    /// Writes the settings and ends.
     First,
     Writer,
     Reader,
     Merger,
     /// Rotates, trains, configures, verifies and erases.
     Keeper,
-    /// Merges all, looks at what is there, and ends.
+    /// Merges all rows, reads the result and ends.
     Last,
 }
 
@@ -70,28 +70,28 @@ impl Row {
     }
 }
 
-/// How many rows there may be, of which calls choose the first ones more often.
+/// The maximum number of rows. Calls choose the first ones more often.
 const KEYS: i64 = 240;
 const HOT: i64 = 40;
 
-/// How many groups there are at a time, and for how long: erased ones have successors.
+/// The number of groups at a time, and their lifetime. Erased groups have successors.
 const GROUPS: usize = 4;
 const GROUPS_FOR: u64 = 5_000_000_000;
 
-/// No refusal takes as long: a minute, and what a slow machine adds.
+/// An upper bound of a refusal's duration: a minute, and a margin for a slow machine.
 const REFUSED_FOR: Duration = Duration::from_secs(90);
 
-/// How long a call waits for the server, and a client before it asks again.
+/// The time that a call waits for the server, and that a client waits before it asks again.
 const FAILOVER: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The machine's clock, which all processes share.
+/// Returns the machine's time. All processes share this clock.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     u64::try_from(since.as_nanos()).expect("before 2554")
 }
 
-/// Writes a note, in one piece.
+/// Writes a note in one piece.
 fn note(note: &Note) {
     let line = serde_json::to_string(note).expect("a note is JSON") + "\n";
     std::io::stdout().write_all(line.as_bytes()).expect("somebody reads it");
@@ -113,7 +113,7 @@ pub(crate) fn main(job: &Job) -> Result {
     })
 }
 
-/// Where the server is, line by line.
+/// The address of the server, line by line.
 #[derive(Default)]
 struct Input {
     url: Mutex<String>,
@@ -176,7 +176,7 @@ async fn run<DB: SupportedDatabase, E: Encoding<Row>>(job: &Job) -> Result {
     let last = match job.role {
         Role::First => Vec::new(),
         Role::Last => vec![Call::Merge(true), Call::Verify, Call::Range(0..=KEYS - 1, false)],
-        // Nothing is refused for ever.
+        // Every refusal ends.
         _ => vec![Call::Range(0..=KEYS - 1, false)],
     };
     let mut pool = client.input.connect::<DB>();
@@ -190,7 +190,7 @@ struct Client<'j, E> {
     job: &'j Job,
     packs: PackTable<Entry, Row, E>,
     input: Arc<Input>,
-    /// How many there were.
+    /// The number of calls.
     calls: AtomicU64,
 }
 
@@ -202,9 +202,9 @@ enum Call {
     /// Puts a row and updates one, and commits or rolls back.
     Transaction([(i64, Row); 2], bool),
     Get(Vec<i64>),
-    /// Perhaps in descending order.
+    /// The order may be descending.
     Range(RangeInclusive<i64>, bool),
-    /// Perhaps all rows.
+    /// The merger may take all rows.
     Merge(bool),
     Rekey,
     Train,
@@ -240,7 +240,7 @@ fn range(random: &mut Random, most: i64) -> RangeInclusive<i64> {
     first..=(first + below(random, most)).min(KEYS - 1)
 }
 
-/// Returns a group of these seconds.
+/// Returns a group of this time in seconds.
 fn group(random: &mut Random) -> u64 {
     now() / GROUPS_FOR * GROUPS as u64 + random.below(GROUPS) as u64
 }
@@ -284,7 +284,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
             (Role::Reader, 4..8) => Call::Range(range(random, 100), random.below(2) == 0),
             (Role::Merger, case) => Call::Merge(case < 10),
             (Role::Keeper, 0..3) => Call::Rekey,
-            // A dictionary that is lost has a successor only after a minute: see docs/OPERATIONS.md.
+            // A lost dictionary has a successor only after a minute: see docs/OPERATIONS.md.
             (Role::Keeper, 3..6) if self.job.campaign != Campaign::Forgetful => Call::Train,
             (Role::Keeper, 6..9) => {
                 let bytes = [400, 900, 2_000, 6_000][random.below(4)];
@@ -302,7 +302,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
         }
     }
 
-    /// Returns a row that is written nowhere else.
+    /// Returns a row with a value that is written only once.
     fn row(&self, random: &mut Random) -> (i64, Row) {
         let group = match self.job.campaign {
             Campaign::Grouped => group(random),
@@ -314,7 +314,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
         (key(random), Row { number, group, text })
     }
 
-    /// Calls, and calls again for as long as the call is refused by what this client has seen.
+    /// Repeats a call while earlier reads of this client cause its refusal.
     async fn finish<DB: SupportedDatabase>(
         &self,
         pool: &mut Pool<DB>,
@@ -363,7 +363,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
                     ..
                 })) => {
                     count("writes into erased groups");
-                    // Of many rows, some may be written.
+                    // A call on many rows may have written some.
                     match call {
                         Call::Put(rows) if rows.len() > 1 => {}
                         _ => did(false),
@@ -396,7 +396,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
         };
         match call {
             Call::Put(rows) => {
-                // Of a key that occurs twice, the last row is written.
+                // If a key occurs twice, its last row is written.
                 let rows: BTreeMap<_, _> = rows.iter().cloned().collect();
                 may(rows.iter().map(|(key, row)| (*key, Op::Write(Some(row.written())))).collect());
                 let rows: Vec<_> = rows.into_iter().map(|(key, row)| (id(key), row)).collect();
@@ -421,7 +421,8 @@ impl<E: Encoding<Row>> Client<'_, E> {
                 packs.update(pool, id(key), change).await
             }
             Call::Transaction([(put, row), (updated, to)], commits) => {
-                // Of its own, as sqlx 0.9.0 loses a transaction that is dropped before it has begun.
+                // The transaction has its own connection, because sqlx 0.9.0 loses a transaction that is dropped before it has
+                // begun.
                 let pool = pool.clone();
                 let begin = tokio::spawn(async move { pool.begin().await });
                 let mut transaction =

@@ -1,4 +1,4 @@
-//! What clients note of their calls, and what becomes of it.
+//! The notes of clients about their calls, and their evaluation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Campaign;
 
-/// The number of a value, which is written once, and its group.
+/// The number of a value and its group. Each value is written once.
 pub(crate) type Written = (u64, u64);
 
-/// What a call does to rows, by key.
+/// The effects of a call on rows, by key.
 type Effects = Vec<(i64, Op<Written>)>;
 
 /// A line of a client's output. Times are nanoseconds.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Note {
-    /// From now on, a call may have these effects, and none that it was noted to have before.
+    /// From now on, a call may have these effects instead of the effects noted before.
     May {
         call: u64,
         began: u64,
         effects: Effects,
     },
-    /// It has had them, or none.
+    /// The call had these effects, or none.
     Did {
         call: u64,
         ended: u64,
@@ -39,14 +39,14 @@ pub(crate) enum Note {
         ended: u64,
         values: Vec<(i64, Option<Written>)>,
     },
-    /// An erasure may take effect, or has done so.
+    /// An erasure may take effect, or has taken effect.
     Erases {
         group: u64,
         began: u64,
         ended: Option<u64>,
     },
     Count(String),
-    /// A call was refused by what the client had seen, and went through at last.
+    /// A call was refused because of earlier reads, and succeeded at last.
     Refused {
         calls: u64,
         ms: u64,
@@ -55,32 +55,32 @@ pub(crate) enum Note {
     Wrong(String),
 }
 
-/// For how long a client may read rows of a group that was erased.
+/// The time for which a client may read rows of an erased group.
 const ERASED: u64 = nanoseconds(60);
 
-/// By when a call that was not answered has taken effect, if at all: it may have waited for a lock.
+/// The time by which an unanswered call has taken effect, if at all. It may have waited for a lock.
 const LATEST: u64 = nanoseconds(60);
 
-/// For how long InnoDB may show what is not flushed.
+/// The time for which InnoDB may show unflushed rows.
 const SHOWN: u64 = nanoseconds(1);
 
 const fn nanoseconds(seconds: u64) -> u64 {
     seconds * 1_000_000_000
 }
 
-/// All that is known of a campaign.
+/// The history of a campaign.
 pub(crate) struct History {
     kind: Kind,
     campaign: Campaign,
-    /// By key.
+    /// The events by key.
     events: BTreeMap<i64, Vec<Event<Written>>>,
     /// The effects of calls that have no answer yet, by process and call.
     open: HashMap<(u64, u64), (u64, Effects)>,
     erased: BTreeMap<u64, (u64, Option<u64>)>,
-    /// From when until when the server has shown what it may have lost when it was killed.
+    /// The times when a killed server may have shown rows that it then lost.
     lost: Vec<RangeInclusive<u64>>,
     counts: BTreeMap<String, u64>,
-    /// How many calls each refusal took, and how long.
+    /// The number of refused calls and the duration of each refusal.
     refusals: Vec<(u64, Duration)>,
     wrong: Vec<String>,
 }
@@ -132,7 +132,7 @@ impl History {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// A server was alive at first and dead in the end.
+    /// Records that a server was alive at the first time and dead at the second.
     pub(crate) fn kill(&mut self, began: u64, ended: u64) {
         self.lost.push(began - SHOWN..=ended);
     }
@@ -141,7 +141,7 @@ impl History {
         self.events.entry(key).or_default().push(event);
     }
 
-    /// Looks at the history of each row. A server that forgets has none.
+    /// Checks the history of each row. There is none for a server that forgets.
     pub(crate) fn judge(&mut self) -> Result {
         for ((_, _), (began, effects)) in std::mem::take(&mut self.open) {
             for (key, op) in effects {
@@ -161,7 +161,7 @@ impl History {
                     "may not be linearizable: there are too many orders".to_owned()
                 }
                 Verdict::Contradiction(event) => {
-                    // Those who have seen what was not flushed have seen nothing.
+                    // Reads of unflushed rows do not count.
                     let kept = match self.kind {
                         Kind::Postgres => events.clone(),
                         _ => without_reads(&events, &self.lost),
@@ -189,8 +189,8 @@ impl History {
         Ok(file)
     }
 
-    /// Returns the events of a row with the erasures of its groups. What clients have seen of these since is no evidence of the order, but
-    /// must end.
+    /// Returns the events of a row with the erasures of its groups. Later reads of erased values are no evidence of the order,
+    /// but must end.
     fn with_erasures(&mut self, events: &[Event<Written>]) -> Vec<Event<Written>> {
         let mut values = BTreeMap::<u64, Vec<Written>>::new();
         for event in events {
@@ -213,7 +213,7 @@ impl History {
         without_erased(&events.chain(erasures).collect::<Vec<_>>())
     }
 
-    /// Returns a write. One that overlaps an erasure of its group may be committed after it, and has then deleted the row.
+    /// Returns a write. If it overlaps an erasure of its group, it may be committed later, and then it has deleted the row.
     fn beside_erasure(&self, event: &Event<Written>) -> Vec<Event<Written>> {
         let overlaps = |group| match self.erased.get(group) {
             Some((began, ended)) => event.began < ended.unwrap_or(u64::MAX) && *began < event.ended,
@@ -233,7 +233,7 @@ impl History {
     }
 }
 
-/// Returns what happened to the row at about that time, in microseconds before or after the event began.
+/// Returns the events of the row around an event, in microseconds relative to its beginning.
 fn around(events: &[Event<Written>], event: &Event<Written>) -> String {
     let near = |it: &&Event<Written>| {
         it.ended + SHOWN / 4 > event.began && it.began < event.ended + SHOWN / 4

@@ -1,6 +1,6 @@
-//! Packs under accidents, by `cargo xtask stress packs`: clients, each a process of its own, write, read, merge, rotate, train and erase, and drop
-//! calls half-way; clients and the server are killed. What clients have seen of each row must be linearizable, nothing acknowledged may be
-//! lost, and each refusal must end by itself.
+//! Packs under accidents, by `cargo xtask stress packs`. Each client is a process. Clients write, read, merge, rotate, train and
+//! erase, and drop calls half-way. Clients and the server are killed. The history of each row must be linearizable, nothing
+//! acknowledged may be lost, and each refusal must end by itself.
 
 mod client;
 mod history;
@@ -25,13 +25,13 @@ use opaque_id_tests::servers::{Container, Limits};
 use opaque_id_tests::sql::execute;
 use serde::{Deserialize, Serialize};
 
-/// What a table and its server are like.
+/// The kind of table and server.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Campaign {
     Tiered,
     Through,
     Grouped,
-    /// The server loses what it has acknowledged in the last moments before it is killed.
+    /// The server loses recently acknowledged writes when it is killed.
     Forgetful,
 }
 
@@ -44,7 +44,7 @@ impl Campaign {
     ];
 }
 
-/// All that run at once.
+/// The roles of the processes that run at once.
 const ROLES: [Role; 9] = [
     Role::Writer,
     Role::Writer,
@@ -160,7 +160,8 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
     Ok(history)
 }
 
-/// Durable, unless the campaign says otherwise; without TLS, which costs a client most of the time in which it connects.
+/// Returns the server's options. It is durable unless the campaign says otherwise. It has no TLS, because TLS takes most of a
+/// client's time to connect.
 fn options(kind: Kind, campaign: Campaign) -> Vec<String> {
     let is_forgetful = campaign == Campaign::Forgetful;
     let options: &[&str] = match kind {
@@ -218,7 +219,7 @@ impl Processes {
         let (history, process) = (Arc::clone(&self.history), self.started);
         let notes = std::thread::spawn(move || {
             let mut line = String::new();
-            // The last one of a client that was killed may be a part of one.
+            // The last line of a killed client may be incomplete.
             while output.read_line(&mut line)? > 0 && line.ends_with('\n') {
                 lock(&history).note(process, serde_json::from_str(&line)?);
                 line.clear();
@@ -238,7 +239,7 @@ impl Processes {
 }
 
 impl Process {
-    /// By SIGKILL, whatever it is doing.
+    /// Kills the process by SIGKILL at any moment.
     fn kill(mut self) -> Result {
         if let Some(status) = self.child.try_wait()? {
             return Err(format!("a client has ended by itself: {status}").into());
@@ -248,7 +249,7 @@ impl Process {
         self.notes.join().map_err(|_| "a thread panicked")?
     }
 
-    /// Lets it end when it has done what it does.
+    /// Lets the process finish its work and end.
     fn end(mut self) -> Result {
         drop(self.input);
         let status = self.child.wait()?;

@@ -1,4 +1,5 @@
-//! How often a client's cache has a pack, while others change rows: `cargo test -p opaque-id-tests --test schedules -- cache --nocapture`.
+//! The hit rate of a client's cache while others change rows: `cargo test -p opaque-id-tests --test schedules -- cache
+//! --nocapture`.
 
 use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
@@ -9,7 +10,7 @@ use crate::world::{World, id, noise};
 const ROWS: usize = 2_000;
 const READS: usize = 20_000;
 
-/// Returns the row that is read next: any, or by Zipf's law, in which the n-th row is read 1/n times as often as the first.
+/// Returns the row to read next. It is uniform or follows Zipf's law: the n-th row is read 1/n times as often as the first.
 fn next(random: &mut Random, is_zipf: bool) -> Result<i64> {
     let row = match is_zipf {
         false => random.below(ROWS),
@@ -17,16 +18,16 @@ fn next(random: &mut Random, is_zipf: bool) -> Result<i64> {
             // Each power of two has as many reads as the next one.
             let octave = 1 << random.below(11);
             let rank = (octave + random.below(octave) - 1) % ROWS;
-            // Those that are read most are not neighbors.
+            // The most frequently read rows are not neighbors.
             rank * 787 % ROWS
         }
     };
     Ok(i64::try_from(row)?)
 }
 
-/// A client reads 20,000 times, and after each 100 reads another one changes some random rows and merges them.
+/// A client reads 20,000 times. After each 100 reads another client changes some random rows and merges them.
 #[test]
-fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
+fn a_cache_has_the_unchanged_packs() -> Result {
     println!("| rows | reads | changed per 100 reads | hits |");
     for (name, settings, is_zipf, changed, expected) in [
         ("default", Settings::default(), false, 0, 98),

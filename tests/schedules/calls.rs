@@ -1,4 +1,4 @@
-//! One call next to others that come between its statements, and answers that a server may give.
+//! One call beside other calls that run between its statements, and answers that a server may give.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     world.end(slow)?;
     assert_eq!(table.settings(), settings().pack_bytes(500));
 
-    // A transaction sees what was there when it began; a server that shows it later is refused.
+    // A transaction sees the state at its beginning. A server that shows it later is refused.
     let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
     world.finish_outside(table.configure(settings()))?;
@@ -43,7 +43,7 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     Ok(())
 }
 
-/// Another task of the same process sees what others have written, between the statement that has read packs and their use.
+/// Another task of the same process sees newer writes between the read of packs and their use.
 #[test]
 fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
@@ -59,7 +59,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
     };
     write(&mut world)?;
 
-    // It waits for the dictionary.
+    // The call waits for the dictionary.
     let seven = [id(7)];
     let mut slow = Running::new(reader.get(&seven), OUTSIDE);
     assert!(world.step(&mut slow)? && slow.statement().is_some());
@@ -67,7 +67,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
     world.read_outside(&reader, 7)?;
     assert_eq!(world.end(slow)?.remove(0), Some(similar(7)));
 
-    // It encrypts one pack after the other.
+    // The call encrypts one pack after the other.
     world.finish_outside(writer.train(1_024))?;
     let mut rekey = Running::new(writer.rekey(None, None, |_| {}), OUTSIDE);
     for _ in 0..3 {
@@ -79,9 +79,9 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
     Ok(())
 }
 
-/// The one that has added its dictionary first comes second to the settings.
+/// The client that adds its dictionary first is second to write the settings.
 #[test]
-fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
+fn the_later_of_two_new_dictionaries_stays() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
     let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
     let (mut world, table) = World::with_table()?;
@@ -97,9 +97,9 @@ fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
     Ok(())
 }
 
-/// Rows that a sweep has written before it learns of a dictionary need the one before.
+/// Rows that a sweep has written before it sees a new dictionary need the previous one.
 #[test]
-fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
+fn a_sweep_keeps_dictionaries_beside_training() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
     let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
     let (mut world, table) = World::with_table()?;
@@ -117,14 +117,14 @@ fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
     let swept = world.end(sweep)?;
     assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
     assert_eq!(world.finish_outside(table.verify(None, None, |_| {}))?.problems, []);
-    // The next one deletes them.
+    // The next sweep deletes them.
     let swept = world.finish_outside(table.rekey(None, Some(Duration::ZERO), |_| {}))?;
     assert_eq!(swept.dictionaries, 2);
     assert_eq!(world.finish_outside(other.verify(None, None, |_| {}))?.problems, []);
     Ok(())
 }
 
-/// On MySQL at READ COMMITTED, a locking read that waits for a pack reads it after it was split, but not the new packs.
+/// On MySQL at READ COMMITTED, a locking read that waits for a pack sees its split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
     let (mut world, table) = World::with_table()?;
@@ -144,7 +144,7 @@ fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
     Ok(())
 }
 
-/// Another merger splits the packs that this one is about to merge, or writes them first.
+/// Another merger splits the packs of this merger, or writes them first.
 #[test]
 fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
     for steps in 1..12 {
@@ -156,7 +156,7 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
         for _ in 0..steps {
             world.step(&mut slow)?;
         }
-        // It is dropped half-way, and has split packs.
+        // The merger is dropped half-way and has split packs.
         let mut fast = Running::new(fast_table.merge(true), OUTSIDE);
         for _ in 0..5 {
             world.step(&mut fast)?;
@@ -169,7 +169,7 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
     Ok(())
 }
 
-/// A crash takes back a dictionary, whose number another client uses again; or the server has kept both.
+/// A crash removes a dictionary, and another client uses its number again. Or the server has kept both.
 #[test]
 fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     let line = |key: i64, word: &str| {
@@ -185,12 +185,12 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     world.execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept")?;
     world.put_all(&second, &rows("guest"))?;
     world.finish_outside(second.train(1_024))?;
-    // By the dictionary that is lost.
+    // This row needs the lost dictionary.
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
     assert!(world.read_outside(&second, 7).is_err());
     let fresh = world.table(None)?;
     assert!(world.read_outside(&fresh, 7).is_err());
-    // A client that reads the table again forgets it, and writes by the table's own.
+    // A client that opens the table again forgets the dictionary and writes with the table's own.
     world.finish_outside(fresh.configure(Settings::default()))?;
     world.finish_outside(first.configure(Settings::default()))?;
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
@@ -198,7 +198,7 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     Ok(())
 }
 
-/// A dictionary that nothing names and that cannot be read, and settings that a transaction does not see as they are.
+/// The table has an unreadable dictionary that nothing uses, and settings that a transaction sees in an old state.
 #[test]
 fn settings_are_changed_or_the_call_ends() -> Result {
     let (mut world, table) = World::with_table()?;
@@ -237,7 +237,7 @@ fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     let at_once = settings.erase_after(Duration::ZERO);
     world.finish(table.configure(at_once))?;
     assert_eq!(merge(&mut world)?, (1, 0));
-    // A row that is no deletion waits for more, and goes with one.
+    // A row that is no deletion waits for more rows, and moves together with a deletion.
     world.put(&table, 4, &value(2))?;
     for _ in 0..2 {
         assert_eq!(merge(&mut world)?, (0, 1));
@@ -246,7 +246,7 @@ fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     assert_eq!(merge(&mut world)?, (2, 0));
     assert_eq!((world.read(&table, 3)?, world.read(&table, 4)?), (None, Some(2)));
 
-    // Behind more rows than one statement reads, which together are less than a quarter of the largest pack.
+    // More rows than one statement reads precede the deletion. Together they are less than a quarter of the largest pack.
     let largest = Settings::default().pack_bytes(1 << 20).erase_after(Duration::ZERO);
     world.finish(table.configure(largest))?;
     let rows: Vec<_> = (0..1_900).map(|key| (id(key), vec![0; 4])).collect();
@@ -261,7 +261,7 @@ fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     Ok(())
 }
 
-/// Larger ones than a page, and rows of both tiers.
+/// The range is larger than a page and has rows of both tiers.
 #[test]
 fn a_range_is_deleted() -> Result {
     for is_written_through in [false, true] {
@@ -303,7 +303,7 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
     Ok(())
 }
 
-/// On MySQL, a transaction sees a pack that it has written through as it is now, and the others as they were when it began.
+/// On MySQL, a transaction sees the current state of a pack that it has written through, and the initial state of the others.
 #[test]
 fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let mut world = World::new(true)?;
@@ -314,7 +314,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let Answer::Rows(mut rows) = answer_of(&mut world, table.get(&[id(0)]))? else {
         return Err("it reads".into());
     };
-    // As if it were the only one.
+    // The pack claims to be the only one.
     rows[0][4] = rows[0][1].clone();
     let mixture = Answer::Rows(rows);
     let nine = [id(9)];
@@ -347,7 +347,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     Ok(())
 }
 
-/// Rows that a transaction has locked stay, also if they are more than a merger reads at once. Those behind them do not.
+/// Rows that a transaction has locked stay, even if they are more than a merger reads at once. The rows behind them are merged.
 #[test]
 fn rows_behind_locked_ones_are_merged() -> Result {
     const LOCKED: i64 = 20;
@@ -375,7 +375,7 @@ fn rows_behind_locked_ones_are_merged() -> Result {
 
 const UNCHANGED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
-/// Merges the packs that get enough, while another client has locked all packs or none.
+/// Merges the packs that have enough rows, while another client has locked all packs or none.
 fn merge_beside_locks(world: &mut World, table: &Table, is_locked: bool) -> Result<Merged> {
     let mut merge = Running::new(table.merge(false), OUTSIDE);
     while let Some(statement) = merge.statement() {
@@ -405,7 +405,7 @@ fn a_locked_pack_does_not_postpone_a_deletion() -> Result {
     Ok(())
 }
 
-/// A pack has a header of its own, so it is a little longer than the only row in it.
+/// A pack has a header, so it is a little longer than its only row.
 #[test]
 fn the_longest_value_can_be_merged() -> Result {
     let bytes = noise(&mut Random(1), 4 << 20);
@@ -429,7 +429,7 @@ fn the_longest_value_can_be_merged() -> Result {
     Ok(())
 }
 
-/// Each statement may lose a race against a client that encrypts the groups' keys again.
+/// Each statement may lose a race against a client that re-encrypts the groups' keys.
 #[test]
 fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Result {
     let mut world = World::<InThree>::with(keyring()?, false)?;
@@ -449,7 +449,7 @@ fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Res
     Ok(())
 }
 
-/// The caller may roll back the transaction in which a client has trained a dictionary or has opened a table.
+/// The caller may roll back a transaction that has trained a dictionary or opened a table.
 #[test]
 fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
@@ -465,7 +465,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
         let fresh = world.table(None)?;
         assert_eq!(world.read_outside(&fresh, 7)?, Some(similar(8)));
     }
-    // Others do not write with a dictionary before it is committed, and all of them do afterwards.
+    // Other clients write with a dictionary only after it is committed.
     world.execute("BEGIN")?;
     world.finish(table.train(1_024))?;
     let other = world.table(None)?;
@@ -504,7 +504,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     Ok(())
 }
 
-/// Of a pack that is locked, or of keys that no pack has: the metric shows that they become more.
+/// The metric also counts rows of a locked pack and rows of keys without a pack.
 #[test]
 fn all_rows_that_stay_are_counted() -> Result {
     const ROWS: u32 = 2_500;
@@ -526,7 +526,7 @@ fn all_rows_that_stay_are_counted() -> Result {
     let (merged, statements) = locked(&mut world, &table)?;
     assert_eq!((merged.rows, merged.rows_left), (0, ROWS.into()));
     assert_eq!((merged.packs_left, merged.packs_stuck), (1, 1));
-    // A survey, a read and a write, twice: somebody may have written the pack meanwhile.
+    // A survey, a read and a write happen twice because the pack may have changed meanwhile.
     assert_eq!(statements, 6);
 
     world.merge(&table)?;
@@ -539,9 +539,9 @@ fn all_rows_that_stay_are_counted() -> Result {
     Ok(())
 }
 
-/// How long is what the metrics show, and `merge_every` reports.
+/// The metrics and `merge_every` report the age of unmerged rows.
 #[test]
-fn what_waits_is_counted_and_has_an_age() -> Result {
+fn unmerged_rows_are_counted_and_have_an_age() -> Result {
     let (mut world, table) = World::with_table()?;
     world.finish(table.configure(Settings::default().pack_bytes(4_000)))?;
     let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));
@@ -549,14 +549,14 @@ fn what_waits_is_counted_and_has_an_age() -> Result {
     world.merge(&table)?;
     let merge = |world: &mut World, is_locked| merge_beside_locks(world, &table, is_locked);
     let packs = |merged: &Merged| (merged.packs_left, merged.packs_stuck);
-    // Of two packs.
+    // The rows belong to two packs.
     world.put_all(&table, &[rows[0].clone(), rows[99].clone()])?;
     let first = merge(&mut world, false)?;
     assert_eq!((packs(&first), first.left_for), ((2, 0), Duration::ZERO));
     let second = merge(&mut world, false)?;
     assert_eq!((packs(&second), second.stuck_for), ((2, 0), Duration::ZERO));
     assert!(second.left_for > Duration::ZERO);
-    // One of them gets enough, and is locked.
+    // One pack has enough rows and is locked.
     world.put_all(&table, &rows[..10])?;
     let third = merge(&mut world, true)?;
     assert_eq!((packs(&third), third.stuck_for), ((2, 1), Duration::ZERO));
@@ -572,7 +572,7 @@ fn what_waits_is_counted_and_has_an_age() -> Result {
     Ok(())
 }
 
-/// A merger that finds other settings or dictionaries than it knows reads them before it writes.
+/// A merger that finds unknown settings or dictionaries reads them before it writes.
 #[test]
 fn a_merger_follows_the_settings_of_the_table() -> Result {
     let (mut world, table) = World::with_table()?;
@@ -596,7 +596,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     world.put_all(&table, &rows)?;
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish_outside(table.train(1_024))?;
-    // It is lost by a failover, and rows are written with it, until the next merge.
+    // A failover loses the dictionary, and rows are written with it until the next merge.
     let lose = "DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept";
     world.execute(lose)?;
     world.put_all(&table, &rows[..3])?;
@@ -607,7 +607,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
         assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
     }
 
-    // Another client has trained one meanwhile, which has the lost one's number.
+    // Another client has trained a dictionary with the lost one's number.
     let (mut world, table) = World::with_table()?;
     let other = world.table(None)?;
     world.put_all(&table, &rows)?;
@@ -635,7 +635,7 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
     };
     put(&mut world, 0..10_000, 25)?;
     let mut verify = Running::new(table.verify(None, None, |_| {}), OUTSIDE);
-    // Whatever page it has read last, the pack at its end is split, and one that is read already.
+    // The pack at the end of the last page is split, and so is a pack that was already read.
     for key in (0..10_000).step_by(97) {
         if !world.step(&mut verify)? {
             break;
@@ -649,7 +649,7 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
     Ok(())
 }
 
-/// What SECURITY.md says of recent rows: they have no order that a reader could check.
+/// SECURITY.md says that a reader cannot check the order of recent rows.
 #[test]
 fn a_recent_row_that_is_put_back_is_believed() -> Result {
     let (mut world, table) = World::with_table()?;
@@ -673,7 +673,7 @@ fn a_recent_row_that_is_put_back_is_believed() -> Result {
     Ok(())
 }
 
-/// Two databases with one secret, one name and one resource, of which one's pack is moved to the other.
+/// Two databases have the same secret, name and resource. A pack of one is moved to the other.
 #[test]
 fn packs_of_another_context_cannot_be_read() -> Result {
     for (theirs, ours) in [("", ""), ("tenant 2", "tenant 1"), ("", "tenant 1"), ("tenant 1", "")] {
@@ -702,7 +702,7 @@ fn packs_of_another_context_cannot_be_read() -> Result {
                 assert!(message.contains("a pack of entries_packs cannot be read"), "{message}");
             }
         }
-        // Nor are the settings of another context.
+        // The settings of another context are refused as well.
         let name = TableName::new("entries").context("tenant 3");
         let (_, open) = Table::<Raw>::open((&world.keyring).into(), name, None)?;
         let refused = world.finish(open).err().ok_or("opened it")?;
@@ -711,7 +711,7 @@ fn packs_of_another_context_cannot_be_read() -> Result {
     Ok(())
 }
 
-/// They were deleted and written again, or put back from before a dictionary was trained.
+/// The settings were deleted and written again, or restored from before a dictionary was trained.
 #[test]
 fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
     let (mut world, table) = World::with_table()?;

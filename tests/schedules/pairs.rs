@@ -20,7 +20,7 @@ enum Kind {
     Delete,
     Get,
     Merge,
-    /// A merger of so many rows that it splits the pack.
+    /// A merger of enough rows to split the pack.
     Split,
     Rekey,
     Erase,
@@ -44,7 +44,7 @@ const PACKED: [(i64, u32); 2] = [(0, 1), (1, 2)];
 const RECENT: [(i64, u32); 1] = [(1, 3)];
 const RECENT_TO_SPLIT: [(i64, u32); 2] = [(1, 3), (2, 4)];
 
-/// A pair of calls, and the key that their operations are about.
+/// A pair of calls, and the key of their operations.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     kinds: [Kind; 2],
@@ -103,7 +103,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
         if pair.has(Kind::Rekey) {
             let [old, new] = secrets;
             world.keyring = Keyring::builder().sealing(1, new).opening(0, old).build()?;
-            // The settings are encrypted again already.
+            // The settings are already encrypted again.
             for i in 0..world.tables.len() {
                 world.execute(&format!(
                     "DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM meta_{i}"
@@ -184,9 +184,9 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
                         let began = client.began.unwrap_or(clock);
                         ops.iter().for_each(|(key, op)| note(*key, op.clone(), began, clock));
                     }
-                    // It had no effect.
+                    // The call had no effect.
                     Err(problem) if *problem == Problem::Outrun || is_erased(problem) => {}
-                    // The pack was not restored yet.
+                    // The pack is not yet restored.
                     Err(_) if pair.has(Kind::Restore) => {}
                     Err(problem) => return Err(problem.clone().into()),
                 }
@@ -303,7 +303,7 @@ fn all_schedules_of_each_pair_of_calls_are_linearizable() -> Result {
     Ok(())
 }
 
-/// So that the test above can fail. The random schedules find each of the mutations.
+/// This proves that the test above can fail. The random schedules find each of the mutations.
 #[test]
 fn all_schedules_of_an_update_and_a_merger_find_a_mutation() {
     let pair = Pair { kinds: [Kind::Update, Kind::Merge], key: 1 };

@@ -19,19 +19,19 @@ use crate::world::{
 pub(crate) enum Mutation {
     /// A merger reads the rows, and then the pack (I2).
     RowsBeforePack,
-    /// A merger deletes rows whatever their version (I3).
+    /// A merger deletes rows of any version (I3).
     DeletesAnyVersion,
     /// A merger deletes the rows, and then writes the pack (I3).
     DeletesBeforeWriting,
     /// A reader reads the pack, and then the recent row (I5).
     PackBeforeRow,
-    /// A merger replaces a pack whatever its version.
+    /// A merger replaces a pack of any version.
     WritesAnyVersion,
-    /// `update` inserts a row whatever the version of its pack.
+    /// `update` inserts a row for any version of its pack.
     InsertsAnyVersion,
-    /// The server does not send a pack that the reader has in its cache, whatever its version.
+    /// The server omits a pack in the reader's cache for any version.
     KnowsAnyVersion,
-    /// A row is written whatever has become of the key of its group.
+    /// A row is written even if its group's key has changed.
     WritesAnyGroup,
 }
 
@@ -51,10 +51,10 @@ const CLIENTS: usize = 3;
 const OPERATIONS: usize = 3;
 const MERGERS: usize = 2;
 
-/// How many schedules a mutation may survive.
+/// The number of schedules that a mutation may survive.
 const SURVIVES: u64 = 30_000;
 
-/// The operations on rows that a call has done.
+/// The operations of a call on rows.
 pub(crate) type Ops = Vec<(i64, Op<u32>)>;
 
 /// A function that returns the operations that a call may have done.
@@ -68,10 +68,10 @@ pub(crate) struct Operation<'t> {
 
 struct Client<'t> {
     running: Option<(Running<'t, Ops>, Unknown<'t>, u64)>,
-    /// How many operations are left, or passes of a merger.
+    /// The number of remaining operations, or passes of a merger.
     left: usize,
     is_merger: bool,
-    /// A statement of a mutation that is run in two parts: what the first one has read.
+    /// The result of the first half of a mutated statement.
     first_half: Option<Vec<Vec<Cell>>>,
 }
 
@@ -87,7 +87,7 @@ impl<'t> Operation<'t> {
         Self { call: call.map(ops), unknown: Box::new(unknown) }
     }
 
-    /// An operation that is known, whatever the call returns.
+    /// Creates an operation that is known for any result of the call.
     pub(crate) fn known<R: 't>(call: PackCall<'t, R>, ops: Ops) -> Self {
         let unknown = ops.clone();
         Self::new(call, |_| ops, move || unknown.clone())
@@ -113,7 +113,7 @@ impl<'t> Operation<'t> {
     }
 
     pub(crate) fn update<E: Encoding<Vec<u8>>>(table: &'t Table<E>, key: i64, new: u32) -> Self {
-        // Each attempt that was computed may be the one.
+        // Each computed attempt may be the one that took effect.
         let computed = std::sync::Arc::new(std::sync::Mutex::new(None));
         let last = std::sync::Arc::clone(&computed);
         let change = move |before: Option<Vec<u8>>| {
@@ -139,7 +139,7 @@ impl<'t> Operation<'t> {
     }
 
     fn page<E: Encoding<Vec<u8>>>(table: &'t Table<E>, is_descending: bool) -> Self {
-        // The call reads one page, whose future owns the rest.
+        // The call reads one page. Its future owns the rest.
         let pages = Box::leak(Box::new(table.range(IdRange::all(), is_descending)));
         let read = |rows: Option<Vec<(Internal<Entry>, Vec<u8>)>>| {
             let rows = rows.into_iter().flatten();
@@ -163,7 +163,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         if E::IS_GROUPED {
             self.execute("DELETE FROM entries_keys")?;
         }
-        // Versions begin again.
+        // Versions restart.
         self.reopen()?;
         let (tables, ids) = (self.tables.clone(), Vec::from_iter((0..KEYS).map(id)));
         let mut random = Random(seed);
@@ -195,7 +195,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
                 client.running = Some((Running::new(call, connection), unknown, clock));
                 continue;
             };
-            // Death, with what it has done so far.
+            // The client dies with its effects so far.
             if random.below(60) == 0 {
                 let (_, unknown, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown() {
@@ -217,9 +217,9 @@ impl<E: Encoding<Vec<u8>>> World<E> {
                 let Suspended::Ended(ended) = running.state else { unreachable!("it has ended") };
                 let ops = match ended {
                     Ok(ops) => ops,
-                    // It had no effect.
+                    // The call had no effect.
                     Err(problem) if problem == Problem::Outrun || is_erased(&problem) => continue,
-                    // A mutation was found by the client itself.
+                    // The client itself has found a mutation.
                     Err(problem) if mutation.is_some() => return Err(problem.into()),
                     Err(problem) => panic!("seed {seed}: {problem}"),
                 };
@@ -232,7 +232,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         for history in histories.values_mut() {
             *history = without_erased(history);
         }
-        // What is there in the end, for a process that has not seen a key before its group was erased.
+        // These are the final rows, for a process that has not seen a key before its group was erased.
         if E::IS_GROUPED {
             self.reopen()?;
         }
@@ -246,7 +246,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         Ok(histories)
     }
 
-    /// Runs a statement, or a half of it if it is one of the mutation's.
+    /// Runs a statement, or one half of a mutated statement.
     pub(crate) fn run_mutated(
         &mut self,
         statement: &Statement,
@@ -258,7 +258,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             sql: statement.sql.replace(from, to).into(),
             ..statement.clone()
         };
-        // The tier that the second of two reads is used for.
+        // The second of two reads is used for this tier.
         let later = match mutation {
             Some(Mutation::RowsBeforePack) if is("n.id >") => 1,
             Some(Mutation::PackBeforeRow) if is("CASE WHEN p.id") => 0,
@@ -277,7 +277,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             Some(Mutation::KnowsAnyVersion) if is("p.version = ?3 THEN") => {
                 return self.run(&mutated("p.version = ?3 THEN", "?3 <> 0 THEN")).map(Some);
             }
-            // Those that are there: a merger that reads all of them is about to write their packs.
+            // These are the existing rows. A merger that reads all of them is about to write their packs.
             Some(Mutation::DeletesBeforeWriting)
                 if first_half.is_none()
                     && (is("INTO entries_packs") || is("UPDATE entries_packs")) =>
@@ -302,13 +302,13 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         let is_later = |cells: &Vec<Cell>| cells[0] == Cell::Integer(later);
         rows.retain(is_later);
         rows.extend(first.into_iter().filter(|cells| !is_later(cells)));
-        // The pack first.
+        // The pack comes first.
         rows.sort_by_key(|cells| cells[0] != Cell::Integer(1));
         Ok(Some(Answer::Rows(rows)))
     }
 }
 
-/// Returns whether a call was refused, without effect, because the group of a row is erased.
+/// Returns whether a call was refused without effect because the group of a row is erased.
 pub(crate) fn is_erased(problem: &Problem) -> bool {
     matches!(problem, Problem::Unwritable { source: FormatError::ErasedGroup, .. })
 }
@@ -337,7 +337,7 @@ fn begin<'t, E: Encoding<Vec<u8>>>(
     })
 }
 
-/// Returns the seed of the first of this many schedules whose histories are not linearizable.
+/// Returns the seed of the first of this many schedules that has a history that is not linearizable.
 fn first_violation<E: Encoding<Vec<u8>>>(
     schedules: u64,
     is_written_through: bool,
@@ -361,7 +361,8 @@ fn first_violation<E: Encoding<Vec<u8>>>(
     Ok(None)
 }
 
-/// Runs a third of the schedules: in a table with a merger, in one that is written through, or in one with groups, which are erased.
+/// Runs a third of the schedules: in a table with a merger, in one that is written through, or in one with groups that are
+/// erased.
 fn a_third_is_linearizable<E: Encoding<Vec<u8>>>(is_written_through: bool) -> Result {
     let schedules = std::env::var("OPAQUE_ID_TEST_SCHEDULES");
     let schedules = schedules.map_or(Ok(15_000), |schedules| schedules.parse())?;

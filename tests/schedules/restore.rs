@@ -9,7 +9,7 @@ use opaque_id_tests::{Result, random::Random};
 
 use crate::world::{OUTSIDE, Running, World, id, noise, value};
 
-/// A page that ends with a pack that cannot be read goes on with it, also if the pack before it is missing.
+/// A page that ends with an unreadable pack continues after it, even if the pack before it is missing.
 #[test]
 fn a_scan_goes_on_past_packs_that_are_missing_or_corrupt() -> Result {
     const ROWS: i64 = 7;
@@ -62,7 +62,7 @@ fn is_whole(world: &mut World) -> Result<bool> {
     Ok(damage(world, &packs)?.is_empty())
 }
 
-/// Returns the calls that restore what is damaged.
+/// Returns the calls that restore the damaged packs.
 fn restores(world: &mut World, backup: &mut World) -> Result<Vec<Running<'static, bool>>> {
     let (packs, theirs) = (tool(world)?, tool(backup)?);
     let restore = |damage| {
@@ -72,8 +72,8 @@ fn restores(world: &mut World, backup: &mut World) -> Result<Vec<Running<'static
     damage(world, &packs)?.into_iter().map(restore).collect()
 }
 
-/// Two restore the same packs from different backups, next to a writer and a merger, and may die half-way. What is written
-/// meanwhile is not lost, and another run leaves nothing damaged.
+/// Two clients restore the same packs from different backups, next to a writer and a merger, and may die half-way. Writes
+/// meanwhile are not lost, and another run repairs all damage.
 #[test]
 fn several_may_restore_the_same_packs() -> Result {
     const ROWS: u32 = 40;
@@ -145,8 +145,8 @@ fn several_may_restore_the_same_packs() -> Result {
     Ok(())
 }
 
-/// Of a table that is lost but for its first pack, which is corrupt, no statement contains all. A client that restores it may die
-/// between any two.
+/// A table has lost all but its first pack, and that one is corrupt. No statement contains all packs. A client that restores it
+/// may die between any two statements.
 #[test]
 fn a_large_loss_is_restored_in_parts() -> Result {
     const ROWS: i64 = 50;
@@ -188,7 +188,7 @@ fn a_large_loss_is_restored_in_parts() -> Result {
     Ok(())
 }
 
-/// A value takes more than a statement does otherwise.
+/// The value is larger than the usual limit of a statement.
 #[test]
 fn a_large_value_is_restored() -> Result {
     for large in 0..3 {
@@ -213,7 +213,7 @@ fn a_large_value_is_restored() -> Result {
     Ok(())
 }
 
-/// A server that lags may show the newer pack to the next who asks.
+/// A lagging server may show the newer pack to the next client.
 #[test]
 fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     let (mut world, table) = World::with_table()?;
@@ -230,7 +230,7 @@ fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     Ok(())
 }
 
-/// Until its body is restored, a pack is no empty one, also to a client that has the empty first pack in its cache.
+/// Until its body is restored, a pack does not count as empty, even for a client that has the empty first pack in its cache.
 #[test]
 fn a_pack_that_is_being_restored_is_refused() -> Result {
     let mut world = World::new(false)?;

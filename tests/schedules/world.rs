@@ -1,4 +1,4 @@
-//! A table of packs in SQLite, and calls on it that are stepped statement by statement.
+//! A table of packs in SQLite, and calls on it that run statement by statement.
 
 use std::ops::ControlFlow;
 
@@ -38,12 +38,12 @@ impl Encoding<Vec<u8>> for InThree {
     }
 }
 
-/// Bytes that do not compress.
+/// Returns incompressible bytes.
 pub(crate) fn noise(random: &mut Random, len: usize) -> Vec<u8> {
     (0..len).map(|_| random.below(256).to_le_bytes()[0]).collect()
 }
 
-/// Values of 150 bytes: two or three fill a pack.
+/// Returns a value of 150 bytes. Two or three values fill a pack.
 pub(crate) fn value(number: u32) -> Vec<u8> {
     [&number.to_be_bytes()[..], &noise(&mut Random(number.into()), 146)].concat()
 }
@@ -60,8 +60,8 @@ pub(crate) fn keyring() -> Result<Keyring> {
     Ok(Keyring::builder().sealing(0, MasterSecret::generate()).build()?)
 }
 
-/// A connection of SQLite in a transaction of the caller's, or outside. In a transaction a call uses no cache, and
-/// does not compare what it reads with what was seen before.
+/// A connection of SQLite in the caller's transaction. There a call uses no cache and does not compare its reads with earlier
+/// ones.
 pub(crate) const INSIDE: ConnectionState =
     ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: true };
 pub(crate) const OUTSIDE: ConnectionState =
@@ -130,14 +130,14 @@ impl World {
         Self::with(keyring()?, is_written_through)
     }
 
-    /// A database, and a client's table in it.
+    /// Returns a database with a client's table.
     pub(crate) fn with_table() -> Result<(Self, Table)> {
         let world = Self::new(false)?;
         let table = world.tables[0].clone();
         Ok((world, table))
     }
 
-    /// A database whose packs the same keyring opens.
+    /// Returns a database with packs of the same keyring.
     pub(crate) fn another(&self) -> Result<(Self, Table)> {
         let world = Self::with(self.keyring.clone(), false)?;
         let table = world.tables[0].clone();
@@ -160,7 +160,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             "CREATE TABLE first AS SELECT * FROM entries_packs; CREATE TABLE meta AS SELECT * FROM entries_meta",
         )?;
         for bytes in [400, 700] {
-            // Of the same version: a merger that finds another reads the settings.
+            // The version is the same, because a merger that finds another one reads the settings.
             world
                 .execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM meta")?;
             let table = world.table(None)?;
@@ -179,7 +179,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         Ok(table)
     }
 
-    /// Opens the table as processes do that have just started, one with each of the settings, and one of them with a cache.
+    /// Opens the table like newly started processes. Each has different settings, and one has a cache.
     pub(crate) fn reopen(&mut self) -> Result {
         for i in 0..self.tables.len() {
             self.execute(&format!(

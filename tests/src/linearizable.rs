@@ -1,7 +1,7 @@
-//! Whether what clients have seen of one row could have happened one call after the other: a history is linearizable if each
-//! call took effect at one moment between its beginning and its end (Herlihy and Wing, *Linearizability: A Correctness Condition
-//! for Concurrent Objects*, 1990). The search is Wing and Gong's, with Lowe's memory of
-//! what was tried (*Testing for Linearizability*, 2017).
+//! A check whether the calls on one row could have happened one after the other. A history is linearizable if each call took
+//! effect at one moment between its beginning and its end (Herlihy and Wing, *Linearizability: A Correctness Condition for
+//! Concurrent Objects*, 1990). The search is Wing and Gong's, with Lowe's memory of visited states (*Testing for
+//! Linearizability*, 2017).
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -9,20 +9,20 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// What a client asked for, and what it was told.
+/// A client's request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Op<V> {
-    /// The row has this value from now on; `None` is no row.
+    /// The row has this value from now on. `None` means no row.
     Write(Option<V>),
     /// The row had this value.
     Read(Option<V>),
-    /// The row had the first value, and has the second one from now on.
+    /// The row had the first value and has the second one from now on.
     Change(Option<V>, Option<V>),
-    /// If the row had one of these values, there is no row from now on.
+    /// If the row had one of these values, it is gone from now on.
     Erase(Vec<V>),
 }
 
-/// What is known of the events of one row.
+/// The result of the check of one row's events.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<V> {
     Linearizable,
@@ -32,7 +32,7 @@ pub enum Verdict<V> {
     Undecided,
 }
 
-/// How many states of one row are tried.
+/// The maximum number of states of one row that are tried.
 const STATES: usize = 500_000;
 
 /// A call on one row.
@@ -40,14 +40,14 @@ const STATES: usize = 500_000;
 pub struct Event<V> {
     pub op: Op<V>,
     pub began: u64,
-    /// It has taken effect by then, if at all.
+    /// The time by which it has taken effect, if at all.
     pub ended: u64,
-    /// Whether it has taken effect. Otherwise the client never learned.
+    /// Whether it certainly took effect. If not, the client got no answer.
     pub is_certain: bool,
 }
 
 impl<V: Clone + Eq + Hash> Op<V> {
-    /// Returns the value after it, if it can follow this one.
+    /// Returns the value after the event if it can follow this value.
     fn after(&self, value: &Option<V>) -> Option<Option<V>> {
         match self {
             Self::Write(new) => Some(new.clone()),
@@ -73,19 +73,19 @@ impl<V: Clone + Eq + Hash> Op<V> {
     }
 }
 
-/// Returns whether the events of one row, which had no value at first, are known to be linearizable.
+/// Returns whether the events of a row without an initial value are known to be linearizable.
 #[must_use]
 pub fn is_linearizable<V: Clone + Eq + Hash>(events: &[Event<V>]) -> bool {
     matches!(verdict(events), Verdict::Linearizable)
 }
 
-/// Returns whether the events of one row, which had no value at first, are linearizable.
+/// Checks the events of a row without an initial value.
 #[must_use]
 pub fn verdict<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Verdict<V> {
     Search::new(events).verdict(STATES)
 }
 
-/// Leaves out what clients have read meanwhile: a server that was killed has shown what it then lost.
+/// Removes the reads that began at these times, because a killed server has shown rows that it then lost.
 #[must_use]
 pub fn without_reads<V: Clone>(
     events: &[Event<V>],
@@ -97,7 +97,7 @@ pub fn without_reads<V: Clone>(
     events.iter().filter(|event| !is_lost(event)).cloned().collect()
 }
 
-/// Leaves out what clients have seen of values since they may have been erased: they see these for a while longer, or not.
+/// Removes reads of values that may have been erased, because clients may or may not see these for a while.
 #[must_use]
 pub fn without_erased<V: Clone + Eq>(events: &[Event<V>]) -> Vec<Event<V>> {
     let erasures = Vec::from_iter(events.iter().filter_map(|event| match &event.op {
@@ -118,41 +118,42 @@ pub fn without_erased<V: Clone + Eq>(events: &[Event<V>]) -> Vec<Event<V>> {
     kept.collect()
 }
 
-/// The events of one row, without those that make no difference.
+/// The relevant events of one row.
 struct Search<V> {
-    /// In the order in which they began.
+    /// The certain events, in the order of their beginnings.
     certain: Vec<Event<V>>,
-    /// In the order in which they ended, each with the number of its operation: those of one are interchangeable.
+    /// The uncertain events in the order of their ends, each with the number of its operation. Events of one operation are
+    /// interchangeable.
     uncertain: Vec<(usize, Event<V>)>,
-    /// Those of the certain ones that have seen a value which is written once.
+    /// The certain events that have seen a value that is written only once.
     seers: HashMap<V, Vec<usize>>,
 }
 
-/// Which events were done, and the value after them.
+/// The completed events and the value after them.
 #[derive(Clone)]
 struct State<V> {
     place: Place<V>,
     cost: Cost,
 }
 
-/// What decides about the certain events that are left.
+/// The part of a state that decides about the remaining certain events.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place<V> {
-    /// All certain events before this one were done.
+    /// All certain events before this one are completed.
     first: usize,
-    /// Later ones.
+    /// The later completed events.
     done: BTreeSet<usize>,
     value: Option<V>,
 }
 
-/// What decides about the uncertain events that are left.
+/// The part of a state that decides about the remaining uncertain events.
 #[derive(Clone)]
 struct Cost {
-    /// No earlier than which the next event takes effect.
+    /// The earliest time of the next event's effect.
     now: u64,
-    /// The same when the value was written or seen: as long as it is neither, it may have been deleted since.
+    /// The earliest time of the last write or read of the value. Later it may have been deleted.
     since: u64,
-    /// The uncertain events that were done, as long as they could be next.
+    /// The completed uncertain events that would still be possible.
     used: BTreeSet<usize>,
 }
 
@@ -202,7 +203,7 @@ impl<V: Clone + Eq + Hash> Search<V> {
             if tried > states {
                 return Verdict::Undecided;
             }
-            // The last one is tried first: the certain one that ended first.
+            // The last candidate is tried first: the certain event that ended first.
             open.extend(self.with_uncertain(&state));
             let mut next = self.next(&state.place).0;
             next.sort_by_key(|i| u64::MAX - self.certain[*i].ended);
@@ -225,7 +226,8 @@ impl<V: Clone + Eq + Hash> Search<V> {
         Verdict::Contradiction(self.certain.swap_remove(furthest))
     }
 
-    /// Returns the certain events that could be next, as they began before any that is left has ended, and when the first one has ended.
+    /// Returns the certain events that could be next, because they began before the end of any remaining event. Also returns the
+    /// first of these ends.
     fn next(&self, place: &Place<V>) -> (Vec<usize>, u64) {
         let mut first_end = u64::MAX;
         let mut next = Vec::new();
@@ -240,7 +242,8 @@ impl<V: Clone + Eq + Hash> Search<V> {
         (next, first_end)
     }
 
-    /// Returns a read that need not wait: it changes nothing, and no uncertain event is over by it that could precede it.
+    /// Returns a read that can be next without loss. It changes nothing, and it rules out no uncertain event that could precede
+    /// it.
     fn free_read(&self, state: &State<V>) -> Option<usize> {
         let value = &state.place.value;
         let is_free = |i: &usize| {
@@ -256,14 +259,14 @@ impl<V: Clone + Eq + Hash> Search<V> {
         self.next(&state.place).0.into_iter().find(is_free)
     }
 
-    /// Returns a certain event, other than this one, that has yet to see the value: as it is written once, it does not come again.
+    /// Returns another certain event that has yet to see the value. Each value is written once, so it does not come again.
     fn seer(&self, place: &Place<V>, but: Option<usize>) -> Option<usize> {
         let seers = place.value.as_ref().and_then(|value| self.seers.get(value));
         let mut seers = seers.into_iter().flatten().copied();
         seers.find(|i| *i >= place.first && Some(*i) != but && !place.done.contains(i))
     }
 
-    /// Does a certain event.
+    /// Completes a certain event.
     fn add(&self, state: &mut State<V>, i: usize) {
         let (place, cost, event) = (&mut state.place, &mut state.cost, &self.certain[i]);
         place.done.insert(i);
@@ -271,7 +274,7 @@ impl<V: Clone + Eq + Hash> Search<V> {
             place.first += 1;
         }
         cost.now = cost.now.max(event.began);
-        // An erasure that has left a value has not seen it.
+        // An erasure that leaves a value has not seen it.
         if place.value.is_none() || !matches!(event.op, Op::Erase(_)) {
             self.set_since(cost, cost.now);
         }
@@ -282,14 +285,14 @@ impl<V: Clone + Eq + Hash> Search<V> {
         cost.used.retain(|i| self.uncertain[*i].1.ended >= since);
     }
 
-    /// Returns the states after each uncertain event that could be next, and could make a difference. Of interchangeable ones, the first one
-    /// to end is next.
+    /// Returns the states after each relevant uncertain event that could be next. Among interchangeable events, the first to end
+    /// is next.
     fn with_uncertain(&self, state: &State<V>) -> Vec<State<V>> {
         let State { place, cost } = state;
         let (next, first_end) = self.next(place);
         let sees_none = |event: &Event<V>| event.op.seen() == Some(&None);
-        // A deletion that nobody sees can be left out. One that somebody sees need not be done before: since the value was seen last, there
-        // were only erasures of other values.
+        // An unseen deletion can be omitted. A seen one need not come earlier, because only erasures of other values have
+        // happened since the value was last seen.
         let none_is_seen = place.value.is_some()
             && (next.iter().any(|i| sees_none(&self.certain[*i]))
                 || self.uncertain.iter().any(|(_, event)| sees_none(event)));
@@ -322,9 +325,9 @@ impl<V: Clone + Eq + Hash> Search<V> {
         states
     }
 
-    /// Returns whether all that can follow at the second cost can follow at the first one.
+    /// Returns whether every continuation at the second cost is also possible at the first.
     fn is_no_dearer(&self, one: &Cost, other: &Cost) -> bool {
-        // When those of an operation have ended that were done and could be next, the last one first.
+        // These are the ends of an operation's completed events that could be next, in descending order.
         let ends = |cost: &Cost, number: usize| {
             let used = cost.used.iter().rev().map(|i| &self.uncertain[*i]);
             let used = used.filter(|(its, event)| *its == number && event.ended >= other.since);
@@ -341,7 +344,7 @@ impl<V: Clone + Eq + Hash> Search<V> {
     }
 }
 
-/// Returns how many events write each value.
+/// Returns the number of events that write each value.
 fn writers<'e, V: Clone + Eq + Hash + 'e>(
     events: impl Iterator<Item = &'e Event<V>>,
 ) -> HashMap<Option<&'e V>, usize> {
@@ -352,17 +355,17 @@ fn writers<'e, V: Clone + Eq + Hash + 'e>(
     writers
 }
 
-/// Returns the certain and the uncertain events, of which there may be many, without those that make no difference.
+/// Returns the relevant certain and uncertain events. There may be many uncertain ones.
 fn that_matter<V: Clone + Eq + Hash>(events: &[Event<V>]) -> (Vec<Event<V>>, Vec<Event<V>>) {
     let writers = writers(events.iter());
     let (mut certain, mut uncertain): (Vec<_>, Vec<_>) =
         events.iter().cloned().partition(|event| event.is_certain);
     uncertain.retain(|event| !matches!(event.op, Op::Read(_)));
     let mut unseen = Vec::new();
-    // Those that are found to be certain, or to be seen by nobody, decide about others.
+    // Events that prove certain or unseen decide about others, so the loop repeats.
     loop {
         let left = uncertain.len();
-        // When the first one that is certain to have seen a value ended.
+        // The map holds the end of the first certain event that has seen each value.
         let mut seen = HashMap::new();
         for event in certain.iter().chain(&uncertain) {
             if let Some(Some(value)) = event.op.seen() {
@@ -392,7 +395,7 @@ fn that_matter<V: Clone + Eq + Hash>(events: &[Event<V>]) -> (Vec<Event<V>>, Vec
             break;
         }
     }
-    // A value that nobody has seen makes a difference if it was erased at once.
+    // An unseen value is relevant if it was erased at once.
     for event in events {
         if let Op::Erase(values) = &event.op {
             let erased = unseen.iter().filter(|(value, _)| values.contains(value));
@@ -444,14 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ended_may_have_happened() {
+    fn calls_without_an_answer_may_have_happened() {
         let unknown = uncertain(Op::Write(Some(1)), 0, u64::MAX);
         for read in [None, Some(1)] {
             assert!(is_linearizable(&[unknown.clone(), event(Op::Read(read), 1, 2)]));
         }
         let reads = [event(Op::Read(Some(1)), 1, 2), event(Op::Read(None), 3, 4)];
         assert!(!is_linearizable(&[vec![unknown], reads.to_vec()].concat()));
-        // Not any more.
+        // The value is gone by then.
         let write = event(Op::Write(Some(1)), 0, 1);
         let deleted = |ended| [write.clone(), uncertain(Op::Write(None), 2, ended)];
         let reads = [event(Op::Read(Some(1)), 4, 5), event(Op::Read(None), 6, 7)];
@@ -469,7 +472,7 @@ mod tests {
             let history = [write, erase.clone(), event(Op::Read(read), 4, 5)];
             assert_eq!(is_linearizable(&history), is_right, "{value} {read:?}");
         }
-        // What nobody has seen was erased.
+        // The unseen value was erased.
         let write = event(Op::Write(Some(3)), 0, 1);
         let history = |unseen| {
             let unseen = uncertain(Op::Write(Some(unseen)), 1, 9);
@@ -483,7 +486,7 @@ mod tests {
         let events = (0..1_000_u64).flat_map(|i| {
             let value = u32::try_from(i).expect("few");
             let event = |op, began, ended| Event { op, began, ended, is_certain: true };
-            // Each write overlaps the next two, the reads say in which order they were, and there may have been deletions.
+            // Each write overlaps the next two, the reads show the order of the writes, and there may have been deletions.
             let delete = Event { is_certain: false, ..event(Op::Write(None), 10 * i, 10 * i + 99) };
             [
                 Some(event(Op::Write(Some(value)), 10 * i, 10 * i + 25)),
@@ -524,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_that_nobody_needs_at_once_is_not_lost() {
+    fn a_deletion_is_kept_until_an_event_needs_it() {
         let [write, erase] = [event(Op::Write(Some(1)), 0, 1), event(Op::Erase(vec![2]), 5, 6)];
         let deleted = |ended| [write.clone(), uncertain(Op::Write(None), 2, ended), erase.clone()];
         let history = |ended, began| {
@@ -533,7 +536,7 @@ mod tests {
         let none = event(Op::Read(None), 7, 8);
         assert!(is_linearizable(&[history(4, 2), vec![none.clone()]].concat()));
         assert!(!is_linearizable(&[history(4, 5), vec![none]].concat()));
-        // A read of nothing is no reason to do another deletion later.
+        // A read of no row does not justify another later deletion.
         let history = [
             event(Op::Write(Some(1)), 0, 10),
             uncertain(Op::Write(None), 0, 5),
@@ -545,12 +548,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_server_was_dead_is_no_evidence() {
+    fn reads_before_a_crash_are_no_evidence() {
         let history = |began| {
             let reads = [event(Op::Read(Some(1)), began, began + 1), event(Op::Read(None), 30, 31)];
             [vec![uncertain(Op::Write(Some(1)), 0, 60)], reads.to_vec()].concat()
         };
-        // It is killed between 15 and 20, and has not flushed what it shows from 5 on.
+        // The server is killed between 15 and 20. It has not flushed the values that it shows from 5 on.
         for (began, is_lost) in [(4, false), (5, true), (15, true), (20, true), (21, false)] {
             let kept = without_reads(&history(began), &[5..=20]);
             assert_eq!(is_linearizable(&kept), is_lost, "{began}");
@@ -564,7 +567,7 @@ mod tests {
         assert_eq!(Search::new(&events).verdict(1_000), Verdict::Undecided);
     }
 
-    /// Whether an order of the events, or of some, explains them.
+    /// Returns whether some order of the events, or of a subset with all certain ones, explains them.
     fn is_explained(
         events: &[Event<u8>],
         done: &mut Vec<usize>,
@@ -591,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_what_trying_all_orders_finds() {
+    fn the_search_agrees_with_trying_all_orders() {
         let mut random = Random(*SEED);
         let mut explained = 0;
         for _ in 0..20_000 {
@@ -610,7 +613,7 @@ mod tests {
                 let began = random.below(12);
                 let ended = began + random.below(8);
                 let is_certain = random.below(3) > 0;
-                // What an unseen value that is erased makes of others is only bounded.
+                // The effect of an erased, unseen value on other events only has a bound.
                 if is_erased && !is_certain && op.written().is_some_and(Option::is_some) {
                     op = Op::Write(None);
                 }

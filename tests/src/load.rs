@@ -388,7 +388,7 @@ impl Seen {
         mapped + self.numbers.len()
     }
 
-    /// Looks up all acknowledged rows on a node, and waits for those that are still on their way there.
+    /// Looks up all acknowledged rows on a node, and waits for the rows that are still on their way.
     pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Kind, url: &str) -> Result {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);

@@ -48,7 +48,7 @@ pub(crate) const ALL: &[Case] = cases![
     packs_of_a_backup,
     packs_that_another_client_has_restored,
     packs_of_a_secret_that_is_not_there,
-    packs_that_are_not_what_was_written,
+    packs_that_were_altered,
     packs_that_cannot_be_opened,
     packs_without_one_bad_row,
     packs_of_an_audience,
@@ -762,7 +762,7 @@ fn delete(database: &Database, n: u32) -> Result {
 
 /// What cannot be read is named, and the others are printed and encrypted again. A backup restores packs and recent rows. With `--force`
 /// a recent row that it does not have is deleted.
-fn packs_that_are_not_what_was_written(database: &Database) -> Result {
+fn packs_that_were_altered(database: &Database) -> Result {
     create_events(database, &rows(3_000))?;
     let before = ok(database, OLD, &events("export", &[]), "")?;
     let backup = back_up(database)?;

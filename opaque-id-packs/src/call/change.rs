@@ -46,7 +46,7 @@ pub(crate) async fn change(
         } else {
             let stored = tiers.pack_of(session, key)?;
             if stored.next.is_some_and(|next| next <= key) {
-                // It was split while a locking read has waited for it. That read then sees its new end, but not the pack of the key.
+                // The pack was split while a locking read waited for it. The read sees its new end, but not the new pack of the key.
                 false
             } else if state.contents.settings.write_through {
                 let pack =
@@ -97,7 +97,7 @@ async fn write_row(
     session.refresh().await?;
     session.ensure_keys(row.group().into_iter().collect(), false).await?;
     let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;
-    let group = row.group().and_then(|group| session.groups().of(group));
+    let group = row.group().and_then(|group| session.groups().key(group));
     let group = group.map(|key| (key.id, key.version));
     let write = match read {
         Read::Recent(version) => session.sql().replace(version, &stored, group),

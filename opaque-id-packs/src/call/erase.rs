@@ -1,4 +1,4 @@
-//! Erases a group: replaces its key by a mark. Its rows cannot be read any more, and no client can write others.
+//! Erases a group: replaces its key by a mark. Its rows become unreadable, and no client can write others.
 
 use super::Disconnected;
 use crate::error::Problem;

@@ -1,4 +1,4 @@
-//! Reads rows by key. A recent row hides the row of a pack, and a pack that the cache has in this version is sent without its body.
+//! Reads rows by key. A recent row hides the row of a pack. A pack that the cache has in the server's version is sent without its body.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) async fn get(
     keys.dedup();
     let mut session = session.connect().await;
     for keys in keys.chunks(session.sql().most_keys()) {
-        // The packs that the cache has of the keys, in order.
+        // The cached packs of the keys, in order.
         let mut known: Vec<_> = keys.iter().filter_map(|key| session.table.cached(*key)).collect();
         known.dedup_by_key(|cached| cached.pack.id);
         let versions: Vec<_> = known.iter().map(|known| (known.pack.id, known.version)).collect();
@@ -36,7 +36,7 @@ pub(crate) async fn get(
     session.end(found).await
 }
 
-/// Adds the values of keys that both tiers have.
+/// Adds the values of keys from both tiers.
 fn read_values(
     session: &Session,
     keys: &[u128],
@@ -45,9 +45,9 @@ fn read_values(
     found: &mut HashMap<u128, Value>,
 ) -> Result<(), Problem> {
     let table = &session.table;
-    // No other row of its pack is needed. Of a pack that was known the answer has no body, also if the cache is gone now.
+    // No other row of the pack is needed. A known pack comes without its body, even if the cache is gone by now.
     let is_alone = keys.len() == 1 && known.is_empty() && table.cache().is_none();
-    // The pack of the last key, which may have the next one as well.
+    // The pack of the last key. It may have the next key as well.
     let mut open: Option<(Arc<Pack>, Unreadable)> = None;
     let mut read = CacheStats::default();
     for key in keys {
@@ -82,7 +82,7 @@ fn read_values(
     Ok(())
 }
 
-/// Opens a pack. The server sends no body for one that is known.
+/// Opens a pack. The server sends no body for a known one.
 fn open_cached(
     session: &Session,
     known: &[Cached],
@@ -106,12 +106,11 @@ fn open_cached(
     }
 }
 
-/// The contents of both tiers for some keys. A pack is not opened before it is needed: a recent row is there also if the pack is
-/// corrupt.
+/// The content of both tiers for some keys. A pack is opened only when it is needed, so recent rows can be read beside a corrupt pack.
 pub(super) struct Tiers {
     /// Rows with their versions.
     pub(super) recent: HashMap<u128, (i64, Row)>,
-    /// In order.
+    /// The packs in order.
     packs: Vec<Stored>,
 }
 
@@ -137,12 +136,12 @@ impl Tiers {
     /// Returns the pack with the greatest id that is not above a key.
     pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&Stored, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
-        let location = || session.table.packs();
+        let location = || session.table.packs_location();
         self.packs[..after].last().ok_or_else(|| Problem::Gap { location: location() })
     }
 }
 
-/// Returns the value that a pack has of a key, which must be below the next pack.
+/// Returns a pack's value of a key. The key must be below the next pack.
 pub(super) fn value_of<'p>(
     session: &Session,
     pack: &'p Pack,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::change::apply;
 use super::session::Session;
 use super::{Disconnected, STATEMENT_BYTES};
-use crate::cache::Waiting;
+use crate::cache::PackBacklog;
 use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::merged::Merged;
@@ -23,16 +23,16 @@ use crate::statement::{IfLocked, Survey};
 use crate::stored::{Stored, Tier};
 use crate::table::Table;
 
-/// How many recent rows a statement looks at to find out where they belong.
+/// The number of recent rows that a statement surveys.
 const SURVEYED: i64 = 10_000;
 
-/// How many rows are merged into a pack at once.
+/// The number of rows that are merged into a pack at once.
 const ROWS: i64 = 1_000;
 
-/// How often a merge surveys the recent table, if other clients write meanwhile.
+/// The number of surveys of a merge if other clients write meanwhile.
 const PASSES: u32 = 10;
 
-/// Moves recent rows into their packs: all of them, or those of packs that get a quarter of their size.
+/// Moves recent rows into their packs: all rows, or the rows of packs that get a quarter of their size.
 pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Problem> {
     let mut session = session.connect().await;
     let settings = session.state()?.contents.settings.clone();
@@ -84,7 +84,7 @@ struct Merge {
     found_no_deletion: HashMap<u128, Instant>,
     /// The packs whose rows stay. The flag says whether a lock or an unreadable body is the reason.
     left: HashMap<u128, bool>,
-    /// How many rows to read at once. The size of the last rows determines it.
+    /// The number of rows to read at once. The size of the last rows determines it.
     window: i64,
     /// The survey has found these rows, and the call has not merged them yet. They belong to the current pack and to packs that are split
     /// from it.
@@ -107,9 +107,9 @@ struct PackTask {
     pack: u128,
     /// The first key to read.
     from: u128,
-    /// How many rows to read at once.
+    /// The number of rows to read at once.
     limit: i64,
-    /// Whether the rows have waited so long that the call must look for a deletion among them.
+    /// Whether the rows are so old that the call must look for a deletion among them.
     is_overdue: bool,
 }
 
@@ -132,8 +132,7 @@ struct NewPacks {
 }
 
 impl Merge {
-    /// Finds the packs of recent rows from a key on. If the settings and dictionaries are others than this process knows, it reads them
-    /// first.
+    /// Finds the packs of recent rows from a key on. If the settings and dictionaries differ from the known ones, it reads them first.
     async fn survey(
         &mut self,
         session: &mut Session,
@@ -144,7 +143,7 @@ impl Merge {
             let rows = session.query(session.sql().survey(from, SURVEYED)).await?;
             let survey = session.table.statements.read_survey(&rows);
             let survey = survey.ok_or_else(|| session.table.wrong_columns())?;
-            if *is_checked || session.state()?.is_of(&survey.meta) {
+            if *is_checked || session.state()?.matches_server(&survey.meta) {
                 return Ok(survey);
             }
             *is_checked = true;
@@ -152,7 +151,7 @@ impl Merge {
         }
     }
 
-    /// Merges the packs of a survey that get enough.
+    /// Merges the packs of a survey that have enough rows.
     async fn merge_packs(
         &mut self,
         session: &mut Session,
@@ -349,7 +348,7 @@ impl Merge {
         }
     }
 
-    /// Returns whether the rows of a pack have waited so long that the call must look for a deletion among them.
+    /// Returns whether the rows of a pack are so old that the call must look for a deletion among them.
     fn is_overdue(&self, table: &Table, pack: u128) -> bool {
         let now = Instant::now();
         let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,13 +356,13 @@ impl Merge {
         now.duration_since(unread) >= self.patience
     }
 
-    /// Remembers since when packs have rows that stay, and counts them.
+    /// Records how long each pack has had unmerged rows, and counts these rows.
     fn end(&mut self, table: &Table) {
         let now = Instant::now();
         let mut waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *waiting);
         for (pack, is_stuck) in self.left.drain() {
-            let new = Waiting { since: now, unread: now, stuck: None };
+            let new = PackBacklog { since: now, unread: now, stuck: None };
             let mut it = before.get(&pack).copied().unwrap_or(new);
             it.unread = self.found_no_deletion.get(&pack).copied().unwrap_or(it.unread);
             it.stuck = is_stuck.then(|| it.stuck.unwrap_or(now));

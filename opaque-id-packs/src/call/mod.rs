@@ -1,9 +1,9 @@
 //! Calls on a table of packs, as futures without I/O: each is an `async fn` that runs its statements through a
 //! [`Session`](session::Session).
 //!
-//! One statement replaces a pack and inserts its right parts, if the pack has the version that was read. Every database has such a statement.
-//! Therefore calls need no transaction of their own, adapters run them like all others, and a client may die anywhere. MiniCrypt needs two
-//! steps, and its readers must understand the state between them.
+//! One statement replaces a pack and inserts its right parts, if the pack has the version that was read. Every database has such a
+//! statement. Therefore calls need no transaction of their own, adapters run them like all others, and a client may die anywhere. MiniCrypt
+//! needs two steps, and its readers must understand the state between them.
 
 mod change;
 mod convert;

@@ -46,9 +46,9 @@ pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<
     }
 }
 
-/// Returns whether a table without settings is new, and writes its first pack. If it has rows, its settings were deleted, or another client
-/// has just created it: new ones would replace the key of an order by encrypted key, the number of the dictionary, and the key that
-/// the ids of groups were made with.
+/// Returns whether a table without settings is new, and writes its first pack. If it has rows, its settings were deleted or another client
+/// has just created it. New settings would replace the key of an order by encrypted key, the number of the dictionary, and the key of the
+/// groups' ids.
 async fn is_new(session: &mut Session, first: &First) -> Result<bool, Problem> {
     let Some(pack) = &first.pack else {
         let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);

@@ -27,7 +27,7 @@ pub(crate) async fn put(
     session.end(()).await
 }
 
-/// Deletes the rows of a range page by page, and returns how many. Rows that others insert where it has been already stay.
+/// Deletes the rows of a range page by page, and returns their number. Rows that others insert into finished pages stay.
 pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Result<u64, Problem> {
     let mut session = session.connect().await;
     let mut deleted = 0;
@@ -84,7 +84,7 @@ fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<
         let encrypted = session.table.encrypt_row(&state, *id, row, session.groups())?;
         bytes += encrypted.body.len();
         stored.push(encrypted);
-        let key = row.group().and_then(|group| session.groups().of(group));
+        let key = row.group().and_then(|group| session.groups().key(group));
         keys.extend(key.map(|key| (key.id, key.version)));
     }
     let key = |(id, version)| Stored::new(id, version, Vec::new());

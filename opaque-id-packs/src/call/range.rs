@@ -9,7 +9,7 @@ use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::Tier;
 use crate::table::Unreadable;
 
-/// The next rows of a range, all of which were there at the same time.
+/// The next rows of a range, from one snapshot.
 pub(crate) struct Page {
     /// The rows, in the range's order.
     pub(crate) rows: Vec<FoundRow>,
@@ -28,14 +28,14 @@ pub struct Rest {
     /// The first and the last key; `None` if nothing is left.
     pub(crate) keys: Option<(u128, u128)>,
     pub(crate) is_descending: bool,
-    /// How many packs to read next.
+    /// The number of packs to read next.
     pub(crate) packs: u32,
 }
 
 /// A pack and its rows that cannot be read.
 type Opened = (Arc<Pack>, Unreadable);
 
-/// How many bytes of packs the first page and the largest one read.
+/// The bytes of packs in the first page and in the largest one.
 const FIRST_BYTES: u32 = 128 << 10;
 const MOST_BYTES: u32 = 1 << 20;
 
@@ -45,8 +45,8 @@ impl Rest {
     }
 }
 
-/// Reads a page. If `is_lenient`, it goes on without packs that cannot be read or are missing. A pack that cannot be read does not say where
-/// it ends, so only ascending pages can.
+/// Reads a page. If `is_lenient`, it continues without unreadable or missing packs. An unreadable pack does not show its end, so only
+/// ascending pages can continue.
 pub(crate) async fn page(
     session: Disconnected,
     rest: Rest,
@@ -62,7 +62,7 @@ impl Page {
         Self::read_with(session, rest, None).await
     }
 
-    /// Reads a page, and notes its problems, or returns the first one if there is no list for them.
+    /// Reads a page. Adds its problems to the list, or returns the first one if there is no list.
     async fn read_with(
         session: &mut Session,
         rest: Rest,
@@ -74,7 +74,7 @@ impl Page {
         let pack_bytes = session.state()?.contents.settings.pack_bytes;
         let most = |bytes: u32| (bytes / pack_bytes).max(2);
         let count = (rest.packs * 2).clamp(most(FIRST_BYTES), most(MOST_BYTES));
-        // As many rows as the packs may have.
+        // The limit allows as many rows as the packs may have.
         let (most_packs, most_rows) = (i64::from(count), i64::from(count) * 16);
         let read = session.sql().range((first, last), rest.is_descending, most_packs, most_rows);
         let stored = session.query_tiers(read).await?;
@@ -106,7 +106,7 @@ impl Page {
             }
         }
         let (Some((lowest, _)), Some((highest, _))) = (packs.first(), packs.last()) else {
-            return Err(Problem::Gap { location: session.table.packs() });
+            return Err(Problem::Gap { location: session.table.packs_location() });
         };
 
         // The page's part of the range, from the smallest key to the largest one.
@@ -152,7 +152,7 @@ impl Page {
     }
 }
 
-/// Notes a problem, or returns it if there is no list for it.
+/// Adds a problem to the list, or returns it if there is no list.
 fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Problem> {
     match problems {
         Some(problems) => {
@@ -176,7 +176,7 @@ fn readable(
         let empty = |end| (Arc::new(Pack { id, end, rows: Vec::new() }), Unreadable::new());
         packs.push(match pack {
             Ok(pack) => pack,
-            // The next page begins with it, and knows its end.
+            // The next page begins with this pack and then knows its end.
             Err(_) if problems.is_some() && are_full && end.is_none() => empty(Some(id)),
             Err(problem) => {
                 note(problems, problem)?;
@@ -187,8 +187,8 @@ fn readable(
     Ok(packs)
 }
 
-/// Returns the rows of packs, replaced by recent ones, in the order of their keys. A recent row that cannot be read hides the pack's value
-/// as well, because it may be a deletion.
+/// Returns the rows of packs, replaced by recent ones, in the order of their keys. An unreadable recent row hides the pack's value as well,
+/// because it may be a deletion.
 fn overlaid(
     packed: impl Iterator<Item = MayFail>,
     recent: impl Iterator<Item = MayFail>,
@@ -204,7 +204,7 @@ fn overlaid(
 /// A row or the mark of a deleted one, or the reason why it cannot be read.
 type MayFail = (u128, Result<Row, Problem>);
 
-/// Merges rows in the order of their keys. Those of the second iterator take the place of the first one's with the same key.
+/// Merges rows in the order of their keys. A row of the second iterator replaces the first one's row with the same key.
 fn merged(
     first: impl Iterator<Item = MayFail>,
     second: impl Iterator<Item = MayFail>,

@@ -1,9 +1,9 @@
-//! Encrypts everything again that is under another secret or dictionary than the current ones: settings and dictionaries, then the keys of
-//! groups, then packs and recent rows, or the values of a column.
+//! Encrypts everything again that is not under the current secret and dictionary: settings and dictionaries, then the keys of groups, then
+//! packs and recent rows, or the values of a column.
 //!
-//! Each statement replaces a body only if it is still as it was read. If another client has changed it, the next run finds it again. A sweep
-//! also rewrites the bodies that have rows of erased groups, and then deletes the dictionaries that nothing needs. A run that ends early is
-//! continued by the next one, because current bodies are skipped.
+//! Each statement replaces a body only if it is unchanged since the read. If another client has changed it, the next run finds it again. A
+//! sweep also rewrites the bodies that have rows of erased groups, and then deletes unused dictionaries. The next run continues one that
+//! ended early, because current bodies are skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use crate::stored::{Stored, Tier};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {
-    /// How many packs were encrypted again.
+    /// The number of packs that were encrypted again.
     pub packs: u64,
-    /// How many recent rows, or values of a column, were encrypted again.
+    /// The number of recent rows, or values of a column, that were encrypted again.
     pub rows: u64,
-    /// How many bodies another client has changed meanwhile, and how many packs another transaction has locked. The next run finds them.
-    /// For other locks the call waits.
+    /// The number of bodies that another client has changed meanwhile, and of packs that another transaction has locked. The next run finds
+    /// them. The call waits for other locks.
     pub lost: u64,
-    /// How many dictionaries a sweep has deleted.
+    /// The number of dictionaries that a sweep has deleted.
     pub dictionaries: u64,
-    /// How many old dictionaries a sweep has kept, because something could not be encrypted again or because the current dictionary is
-    /// too new.
+    /// The number of old dictionaries that a sweep has kept, because something could not be encrypted again or because the current
+    /// dictionary is too new.
     pub dictionaries_left: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct Rekeyed {
 pub(crate) struct Rekey {
     /// The column of the values, unless the table has packs.
     pub(crate) column: Option<ColumnName>,
-    /// For how long a dictionary must not have been current before a sweep deletes it. `None` means a plain rekeying.
+    /// The time after which a sweep deletes a dictionary that is no longer current. `None` means a plain rekeying.
     pub(crate) unused_for: Option<Duration>,
     pub(crate) progress: Progress,
 }
@@ -80,7 +80,7 @@ struct Run {
     is_sweep: bool,
     progress: Progress,
     rekeyed: Rekeyed,
-    /// The problem of the first body that cannot be read. The run goes on with the others.
+    /// The problem of the first unreadable body. The run continues with the others.
     problem: Option<Problem>,
 }
 
@@ -191,8 +191,9 @@ impl Run {
         }))
     }
 
-    /// Deletes the dictionaries before the one that was current when the walk began, if everything is encrypted again, no client has trained
-    /// another one meanwhile, and no client still writes with them. A transaction does not see what others write.
+    /// Deletes the dictionaries before the one that was current when the walk began. All bodies must be encrypted again, no client may have
+    /// trained another dictionary meanwhile, and no client may still write with the old ones. A transaction does not see the writes of
+    /// others.
     async fn delete_dictionaries(
         &mut self,
         session: &mut Session,

@@ -10,7 +10,7 @@ use crate::statement::IfLocked;
 use crate::stored::{Stored, Tier};
 use crate::table::next_version;
 
-/// Writes the rows that a backup has of damaged keys, which are in order. Returns whether the keys were damaged still.
+/// Writes the backup's rows of damaged keys. The keys are in order. Returns whether they were still damaged.
 pub(crate) async fn restore(
     session: Disconnected,
     damage: Damage,
@@ -24,20 +24,20 @@ pub(crate) async fn restore(
     session.end(is_restored).await
 }
 
-/// Leaves out rows whose groups have been erased since the backup. A key that is missing is an error. It must not be made, because it may be
-/// put back, and could then not read the rows.
+/// Omits rows of groups that were erased since the backup. A missing key is an error. A new key must not replace it, because the old one
+/// may be restored and could then not read the rows.
 async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> Result<(), Problem> {
     let mut groups: Vec<_> = rows.iter().filter_map(|(_, value)| value.group).collect();
     groups.sort_unstable();
     groups.dedup();
     session.read_keys(groups).await?;
     let groups = session.groups();
-    let is_erased = |id| groups.contains(id) && groups.of(id).is_none();
+    let is_erased = |id| groups.contains(id) && groups.key(id).is_none();
     rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
     Ok(())
 }
 
-/// Replaces a recent row of this version by the backup's, or deletes it if the backup has no row.
+/// Replaces a recent row of this version by the backup's row, or deletes it if the backup has none.
 async fn restore_row(
     session: &mut Session,
     first: u128,
@@ -51,7 +51,7 @@ async fn restore_row(
             let row = Row::Value(value);
             let (state, groups) = (session.state()?, session.groups());
             let stored = session.table.encrypt_row(&state, key, &row, groups)?;
-            let group = row.group().and_then(|group| groups.of(group));
+            let group = row.group().and_then(|group| groups.key(group));
             session.sql().replace(version, &stored, group.map(|key| (key.id, key.version)))
         }
     };
@@ -59,12 +59,11 @@ async fn restore_row(
     Ok(session.write(write).await? > 0)
 }
 
-/// Writes rows into packs of this table that end where the next pack begins *now*. A pack
-/// that was copied would end where it ended when the backup was made.
+/// Writes rows into packs of this table that end where the next pack begins *now*. A copied pack would end where it ended at the time of
+/// the backup.
 ///
-/// The first of these packs guards the others: it is there and cannot be read until all are written, and each statement replaces
-/// it if it has the version that was read. So no other client restores or splits it meanwhile, and if this client dies, the rest is
-/// still damaged.
+/// The first of these packs guards the others. It is unreadable until all others are written, and each statement replaces it if it has the
+/// version that was read. So no other client restores or splits it meanwhile. If this client dies, the rest is still damaged.
 async fn restore_packs(
     session: &mut Session,
     damage: Damage,
@@ -80,7 +79,7 @@ async fn restore_packs(
             Some(stored) if stored.id == first => stored,
             Some(stored) if stored.next != end => return Ok(false),
             _ => {
-                // It is missing. Another client may insert it as well.
+                // The pack is missing. Another client may insert it as well.
                 let guard = Stored::new(first, next_version(0), Vec::new());
                 session.write_unless_duplicate(session.sql().insert_pack(&guard)).await?;
                 attempts.wait_after_loss(session).await?;
@@ -89,14 +88,14 @@ async fn restore_packs(
         };
         let (state, context) = (session.state()?, session.context());
         let (table, groups) = (&session.table, session.groups());
-        // Another client may have restored it, or put back the pack that was hidden.
+        // Another client may have restored the pack, or the hidden pack.
         if table.open_readable(&state, context, &stored, groups).is_ok() || stored.next != end {
             return Ok(false);
         }
         let pack = Pack { id: first, end, rows: rows.clone() };
         let mut packs = split::encrypt(table, &state, stored.version, pack, groups)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
-        // A single one may be as large as a value.
+        // A single pack may be as large as a value.
         if packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
             let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
             if session.write_unless_duplicate(write).await? > 0 {
@@ -120,11 +119,11 @@ async fn restore_packs(
             end = Some(written[1].id);
             rows.truncate(rows.partition_point(|(key, _)| *key < written[1].id));
         }
-        // The first pack comes last, by itself: its version is the guard's.
+        // The first pack comes last and alone, because its version is the guard's.
     }
 }
 
-/// Takes as many of the last packs as one statement may contain, and leaves the first one.
+/// Takes as many of the last packs as one statement may contain, but never the first one.
 fn last_packs(packs: &mut Vec<Stored>) -> Vec<Stored> {
     let mut bytes = 0;
     let fit = packs.iter().rev().take_while(|pack| {

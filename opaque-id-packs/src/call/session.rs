@@ -16,10 +16,10 @@ use crate::statement::Builder;
 use crate::stored::{Stored, Tier};
 use crate::table::{Context, State, Table};
 
-/// How many attempts of a write may have no effect in the caller's transaction, where no attempt waits.
+/// The number of write attempts without effect in the caller's transaction. No attempt waits there.
 const ATTEMPTS_IN_TRANSACTION: u32 = 10;
 
-/// How often a call inserts keys of groups that the server does not show afterwards.
+/// The number of times that a call inserts keys of groups that the server does not show afterwards.
 pub(super) const KEY_INSERTIONS: u32 = 10;
 
 /// A call that has no connection yet.
@@ -86,13 +86,13 @@ impl Session {
         &self.groups
     }
 
-    /// Returns when the last read began, and whether it ran in a transaction of the caller's.
+    /// Returns the time of the last read, and whether it ran in a transaction of the caller.
     pub(super) fn context(&self) -> Context {
         Context { began: self.began, is_in_transaction: self.is_in_transaction() }
     }
 
-    /// Returns the problem of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
-    /// client had split it: the new packs are not in the transaction's snapshot.
+    /// Returns the problem of a pack that ends before a key. On MySQL the transaction itself may have written the pack after another client
+    /// had split it. Its snapshot does not show the new packs.
     pub(super) fn gap_problem(&self, location: Location) -> Problem {
         let is_written_through =
             self.state().is_ok_and(|state| state.contents.settings.write_through);
@@ -103,10 +103,9 @@ impl Session {
         }
     }
 
-    /// Ends the call with its result. In a transaction too, it notices settings that others have changed, because a process may use nothing
-    /// but transactions.
+    /// Ends the call with its result. It also notices changed settings in a transaction, because a process may use only transactions.
     pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
-        if self.has_run && self.table.is_unchecked() {
+        if self.has_run && self.table.is_check_due() {
             self.read_settings().await?;
         }
         Ok(result)
@@ -117,7 +116,7 @@ impl Session {
     /// been rolled back.
     pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
         let is_due = match self.has_run {
-            true => !self.is_in_transaction() && self.table.is_unchecked(),
+            true => !self.is_in_transaction() && self.table.is_check_due(),
             false => self.table.is_uncommitted(),
         };
         if is_due {
@@ -234,18 +233,18 @@ impl Session {
         })
     }
 
-    /// Reads the keys of groups that are not known. Returns whether one of the groups is erased.
+    /// Reads unknown keys of groups. Returns whether one of the groups is erased.
     pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, Problem> {
         let unknown = self.take_known_keys(groups);
         if unknown.is_empty() {
             return Ok(false);
         }
         self.learn_keys(&unknown, false).await?;
-        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.of(*id).is_none();
+        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.key(*id).is_none();
         Ok(unknown.iter().any(is_erased))
     }
 
-    /// Reads the keys of groups whose rows the call writes next, and inserts the missing ones. With `rechecks_known`, it reads known keys again,
+    /// Reads the keys of groups that the call writes next, and inserts missing ones. With `rechecks_known`, it reads known keys again,
     /// because another client may have erased a group, or a failover may have lost a key.
     pub(crate) async fn ensure_keys(
         &mut self,
@@ -266,11 +265,11 @@ impl Session {
                 break;
             }
             if insertions == KEY_INSERTIONS {
-                // The server says that it has inserted them, and does not show them.
+                // The server acknowledges the insertion and does not show the keys.
                 return Err(Problem::Outrun);
             }
             insertions += 1;
-            // Another client may insert other keys first. The loop reads the keys that are there.
+            // Another client may insert other keys first. The loop reads the keys in the table.
             let new = self.table.new_keys(&unknown)?;
             self.session.run(self.sql().make_keys(&new)).await;
         }
@@ -284,7 +283,7 @@ impl Session {
         self.table.learn_keys(self.context(), rows, locks, &mut self.groups)
     }
 
-    /// Returns the groups whose keys are not known, and takes over known keys.
+    /// Returns the groups with unknown keys, and takes over known keys.
     fn take_known_keys(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
         groups.retain(|id| !self.groups.contains(*id));
         groups.retain(|id| match self.table.known_key(*id) {
@@ -298,7 +297,7 @@ impl Session {
     }
 }
 
-/// The attempts of a write that had no effect, because another client was faster.
+/// The attempts of a write without effect, because another client was faster.
 #[derive(Default)]
 pub(super) struct Attempts {
     lost: u32,

@@ -92,7 +92,7 @@ fn a_process_that_was_idle_writes_without_a_dictionary() {
     assert_eq!(written_with(), [Ok(0), Ok(0)]);
 }
 
-/// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
+/// A process that merges nothing must notice changed settings and a lost dictionary.
 #[test]
 fn a_call_reads_the_settings_at_its_end_once_a_minute() {
     let table = Arc::new(open_table(Settings::default()));
@@ -195,7 +195,7 @@ async fn little_is_compressed_between_two_statements() -> Result<(), Box<dyn std
         // A pack of such rows has six times its size, and up to a quarter of a megabyte is added.
         let added = pack_bytes.max(256 << 10);
         assert!(most < 2 * (6 * pack_bytes + added), "{most} bytes for {pack_bytes}");
-        // Nor are there many more statements than that takes.
+        // The number of statements stays small as well.
         assert!(statements < 60, "{statements} for {pack_bytes}");
     }
     Ok(())

@@ -7,10 +7,10 @@ use crate::error::Problem;
 use crate::settings::{Contents, Settings, unix_seconds};
 use crate::table::next_version;
 
-/// How many bytes of rows a dictionary is trained from, as a multiple of its size.
+/// The bytes of rows that train a dictionary, as a multiple of its size.
 const SAMPLED: usize = 100;
 
-/// The most bytes of rows in groups that a dictionary is trained from: to find the texts that groups share takes a second per megabyte.
+/// The most bytes of rows in groups that train a dictionary. The search for shared texts takes a second per megabyte.
 const SHARED: usize = 4 << 20;
 
 /// Replaces the settings, or adds a dictionary and makes it the current one.
@@ -53,7 +53,7 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
     while rest.keys.is_some() && sampled < enough {
         let page = Page::read(&mut session, rest).await?;
         rest = page.rest;
-        // Rows that cannot be read are no samples.
+        // Unreadable rows are no samples.
         let rows = page.rows.into_iter().filter_map(|(_, row)| row.ok());
         samples.extend(rows.inspect(|row| sampled += row.len()));
     }
@@ -98,7 +98,7 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), Problem> {
         attempts.wait_after_loss(session).await?;
     };
     write(session, |contents| {
-        // Another client may have added a later one meanwhile, and rows may have that already.
+        // Another client may have added a later one meanwhile, and rows may already use it.
         if added > contents.dictionary {
             contents.dictionary = added;
             contents.dictionary_since = unix_seconds();

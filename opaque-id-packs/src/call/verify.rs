@@ -14,21 +14,21 @@ use crate::stored::{Stored, Tier};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// How many packs could be read.
+    /// The number of readable packs.
     pub packs: u64,
-    /// How many rows they have.
+    /// The number of their rows.
     pub packed_rows: u64,
-    /// How many recent rows could be read, with the marks of deleted ones.
+    /// The number of readable recent rows, including the marks of deleted ones.
     pub recent_rows: u64,
-    /// How many values of a column could be read.
+    /// The number of readable values of a column.
     pub values: u64,
-    /// Unreadable and missing packs and rows. [`Problem::location`] has the id as it is in the database.
+    /// The unreadable and missing packs and rows. [`Problem::location`] has the id in the database's form.
     pub problems: Vec<Problem>,
-    /// The keys of packs and recent rows that cannot be read or are missing.
+    /// The keys of unreadable or missing packs and recent rows.
     pub(crate) damage: Vec<Damage>,
 }
 
-/// Keys whose packs cannot be read or are missing, from the first one up to the last, or the key of a recent row that cannot be read.
+/// Keys with unreadable or missing packs, from the first one up to the next pack, or the key of an unreadable recent row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     pub(crate) first: u128,
@@ -42,12 +42,12 @@ pub struct Damage {
 
 impl Damage {
     /// Returns the damage of packs from a key up to the next pack.
-    fn of_packs(first: u128, end: Option<u128>) -> Self {
+    fn from_packs(first: u128, end: Option<u128>) -> Self {
         Self { first, end, recent: None, is_certain: true }
     }
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Damage(..)")
@@ -97,16 +97,16 @@ pub(crate) async fn verify(
 #[derive(Default)]
 struct Run {
     verified: Verified,
-    /// The latest dictionary that a body has.
+    /// The latest dictionary of any body.
     dictionary: u16,
-    /// Whether a body could be read that is encrypted with the secret of a key id.
+    /// Whether a body under the secret of each key id could be read.
     can_open: [bool; 4],
     /// The places of damage that is certain only if the secret of this key id is the right one.
     in_doubt: Vec<(usize, usize)>,
 }
 
 impl Run {
-    /// Notes a body that cannot be read.
+    /// Records an unreadable body.
     fn unreadable(&mut self, problem: Problem, stored: &Stored, damage: Damage) {
         if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
             self.in_doubt.push((self.verified.damage.len(), key_id(stored)));
@@ -114,12 +114,12 @@ impl Run {
         self.damaged(problem, damage);
     }
 
-    /// Notes keys without a body that can be read.
+    /// Records keys without a readable body.
     fn damaged(&mut self, problem: Problem, damage: Damage) {
         use FormatError::{Dictionary, NoDictionary, NoGroupKey, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
-            // The server may show another state to the next who asks.
+            // The server may show another state to the next client.
             Problem::Older { .. }
                 | Problem::Unreadable {
                     source: Dictionary { .. }
@@ -143,13 +143,13 @@ impl Run {
         let state = session.state()?;
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
-            let location = session.table.packs();
-            self.damaged(Problem::Gap { location }, Damage::of_packs(0, first));
+            let location = session.table.packs_location();
+            self.damaged(Problem::Gap { location }, Damage::from_packs(0, first));
         }
         for stored in found {
             match session.table.open_readable(&state, session.context(), stored, session.groups()) {
                 Ok((pack, unreadable)) => {
-                    // The pack is genuine, so a backup has nothing better: its keys of groups are missing.
+                    // The pack is authentic, so a backup has nothing better. The keys of its groups are missing.
                     self.verified
                         .problems
                         .extend(unreadable.into_iter().map(|(_, problem)| problem));
@@ -158,11 +158,14 @@ impl Run {
                     self.has_opened(stored);
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
                         let location = session.table.location(Kind::Pack, pack.id);
-                        self.damaged(Problem::Gap { location }, Damage::of_packs(end, stored.next));
+                        self.damaged(
+                            Problem::Gap { location },
+                            Damage::from_packs(end, stored.next),
+                        );
                     }
                 }
                 Err(problem) => {
-                    self.unreadable(problem, stored, Damage::of_packs(stored.id, stored.next));
+                    self.unreadable(problem, stored, Damage::from_packs(stored.id, stored.next));
                 }
             }
         }
@@ -177,13 +180,13 @@ impl Run {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
                 }
-                // The row is genuine, so a backup has nothing better.
+                // The row is authentic, so a backup has nothing better.
                 Err(problem @ Problem::Unreadable { source: FormatError::NoGroupKey, .. }) => {
                     self.verified.problems.push(problem);
                 }
                 Err(problem) => {
                     let end = session.table.statements.ids().after(stored.id);
-                    let damage = Damage::of_packs(stored.id, end);
+                    let damage = Damage::from_packs(stored.id, end);
                     let recent = Some(stored.version);
                     self.unreadable(problem, stored, Damage { recent, ..damage });
                 }
@@ -217,8 +220,8 @@ impl Run {
         self.can_open[key_id(stored)] = true;
     }
 
-    /// Reads the settings once more, as they are after all bodies, and checks that they are not older than these: the number of the
-    /// dictionary only increases.
+    /// Reads the settings again, after all bodies, and checks that they are not older than these, because the number of the dictionary only
+    /// increases.
     async fn settings(&mut self, session: &mut Session) -> Result<(), Problem> {
         let problems = &mut self.verified.problems;
         match session.learn().await {

@@ -7,7 +7,7 @@ use crate::error::Problem;
 use crate::format::Kind;
 use crate::stored::{Stored, Tier};
 
-/// How many bodies a statement reads.
+/// The number of bodies that a statement reads.
 pub(super) const BODIES: i64 = 64;
 
 /// A header that no body has, because it is too long. With it, a walk reads every body.
@@ -24,7 +24,7 @@ pub(super) enum Source<'c> {
 }
 
 impl Source<'_> {
-    /// Returns the header of bodies that are encrypted and compressed as new ones are.
+    /// Returns the header of new bodies.
     pub(super) fn current_header(self, session: &Session) -> Result<[u8; 3], Problem> {
         session.table.current_header(match self {
             Self::Tier(tier) => tier,
@@ -82,7 +82,7 @@ impl<'c> Walk<'c> {
     }
 }
 
-/// Returns whether a page has all values that its statement may read, so that there may be others after it.
+/// Returns whether a page has as many values as its statement may read, so that others may follow.
 pub(super) fn is_full(len: usize) -> bool {
     i64::try_from(len).is_ok_and(|len| len >= BODIES)
 }

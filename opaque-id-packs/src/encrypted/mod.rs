@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>`: a value of a column, as the database has it. Each ORM's traits are in a file of their own.
+//! `Encrypted<T, V>`: the stored value of a column. The traits of each ORM have their own file.
 
 #[cfg(feature = "diesel")]
 mod diesel;

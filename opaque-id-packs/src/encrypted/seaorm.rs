@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>` with SeaORM's traits, alone and in `Option`. It delegates to those of `Vec<u8>`.
+//! `Encrypted<T, V>` with SeaORM's traits, alone and in `Option`. It delegates to `Vec<u8>`.
 
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
 use sea_orm::{ActiveValue, ColIdx, IntoActiveValue, QueryResult, Set, TryGetError, TryGetable};
@@ -18,7 +18,7 @@ impl<T, V> ValueType for Encrypted<T, V> {
         <Vec<u8> as ValueType>::array_type()
     }
 
-    /// `bytea` or `blob`. MySQL's has room for 65,535 bytes: for longer values, make the column a `LONGBLOB`.
+    /// The type is `bytea` or `blob`. MySQL's `blob` has room for 65,535 bytes. Make the column a `LONGBLOB` for longer values.
     fn column_type() -> ColumnType {
         ColumnType::Blob
     }

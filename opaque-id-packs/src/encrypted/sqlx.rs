@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>` with sqlx's traits. It delegates to those of `Vec<u8>`.
+//! `Encrypted<T, V>` with sqlx's traits. It delegates to `Vec<u8>`.
 
 use opaque_id_sqlx::ArgumentBuffer;
 use sqlx::encode::IsNull;
@@ -42,7 +42,7 @@ where
     Vec<u8>: Decode<'r, DB>,
 {
     fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
-        // SQLite's driver would take NULL for no bytes.
+        // SQLite's driver would read NULL as no bytes.
         match value.is_null() {
             true => Err(UnexpectedNullError.into()),
             false => Vec::decode(value).map(Self::from_bytes),

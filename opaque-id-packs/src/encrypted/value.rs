@@ -1,4 +1,4 @@
-//! The type, which no serializer accepts.
+//! The encrypted type. No serializer accepts it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value of type `V` in a row of the resource `T`, compressed and encrypted: the type of a field whose column the
-/// database cannot read. It works alone and in `Option`, in a `BYTEA` of PostgreSQL, a `LONGBLOB`, `BLOB` or `VARBINARY` of MySQL and
-/// MariaDB, and a `BLOB` of SQLite.
+/// A value of type `V` in a row of the resource `T`, compressed and encrypted. It is the type of a field for a column that the database
+/// cannot read. It works alone and in `Option`, in a `BYTEA` of PostgreSQL, a `LONGBLOB`, `BLOB` or `VARBINARY` of MySQL and MariaDB, and a
+/// `BLOB` of SQLite.
 ///
-/// An adapter's `EncryptedColumn` encrypts and decrypts it. Values are equal if their bytes are; the same value
-/// is encrypted to other bytes each time. It implements neither `Serialize` nor `Deserialize`: the impls that are listed below never
-/// apply, and with them the compiler's error says what to do instead.
+/// An adapter's `EncryptedColumn` encrypts and decrypts it. Values are equal if their bytes are. The same value is encrypted to other bytes
+/// each time. It implements neither `Serialize` nor `Deserialize`: the listed impls never apply. They only make the compiler's error say
+/// how to proceed.
 #[cfg_attr(
     feature = "diesel",
     derive(diesel::expression::AsExpression, diesel::deserialize::FromSqlRow),
@@ -24,13 +24,13 @@ pub struct Encrypted<T, V> {
 }
 
 impl<T, V> Encrypted<T, V> {
-    /// Wraps the bytes of a column, for drivers without an adapter. They are checked when they are decrypted.
+    /// Wraps the bytes of a column, for drivers without an adapter. Decryption checks them.
     #[must_use]
     pub fn from_bytes(body: Vec<u8>) -> Self {
         Self { body, types: PhantomData }
     }
 
-    /// Returns the bytes as the column has them.
+    /// Returns the bytes of the column.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.body
@@ -57,29 +57,29 @@ impl<T, V> Hash for Encrypted<T, V> {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl<T, V> fmt::Debug for Encrypted<T, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Encrypted(..)")
     }
 }
 
-/// Stands for `Encrypted<T, V>` in a bound that never holds, so that rustc prints our message.
+/// A stand-in for `Encrypted<T, V>` in a bound that never holds, so that rustc prints our message.
 #[derive(Debug)]
 pub struct EncryptedOf<T, V>(PhantomData<fn() -> (T, V)>);
 
-/// Implemented by nothing.
+/// A trait without implementations.
 #[diagnostic::on_unimplemented(
     message = "encrypted values are of the database only: they cannot be serialized or deserialized",
     label = "this holds an encrypted value",
     note = "decrypt it: the type of the API has a field of the value's own type, and `column.decrypt(id, &encrypted)?` fills it"
 )]
 pub trait MayLeave {
-    /// Never called.
+    /// A function that is never called.
     fn never<R>() -> R;
 }
 
-/// Never applies: with this impl, the compiler's error says to decrypt the value.
+/// An impl that never applies. It makes the compiler's error say to decrypt the value.
 impl<T, V> Serialize for Encrypted<T, V>
 where
     EncryptedOf<T, V>: MayLeave,
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// Never applies: with this impl, the compiler's error says to encrypt a value.
+/// An impl that never applies. It makes the compiler's error say to encrypt a value.
 impl<'de, T, V> Deserialize<'de> for Encrypted<T, V>
 where
     EncryptedOf<T, V>: MayLeave,

@@ -39,14 +39,14 @@ pub enum Kind {
     Group = 7,
 }
 
-/// Where something encrypted is stored. A body opens at its place only.
+/// The place of a body. A body opens only at its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The kind of the body.
     pub kind: Kind,
-    /// The id that the database has for it.
+    /// The database's id of the body.
     pub id: u128,
-    /// The version that the database has for it.
+    /// The database's version of the body.
     pub version: u64,
 }
 
@@ -54,24 +54,24 @@ pub struct Place {
 /// only whether two plaintexts at one place are equal.
 pub struct PackCipher {
     sealing: KeyId,
-    /// By key id.
+    /// The ciphers by key id.
     ciphers: [Option<Box<Aes256GcmSiv>>; 4],
     table: String,
     context: String,
 }
 
 impl PackCipher {
-    /// How many bytes a body is longer than its plaintext.
+    /// The number of bytes by which a body is longer than its plaintext.
     pub const OVERHEAD: usize = HEADER + NONCE + TAG;
 
     /// Derives the subkeys of a resource, for the table with this name.
     #[must_use]
     pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
-        Self::of_domain(keyring, T::DOMAIN, table)
+        Self::for_domain(keyring, T::DOMAIN, table)
     }
 
     /// Derives the subkeys of a domain.
-    pub(crate) fn of_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
+    pub(crate) fn for_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         for key_id in keyring.key_ids() {
             ciphers[usize::from(key_id.get())] =
@@ -88,20 +88,20 @@ impl PackCipher {
     }
 
     /// Encrypts with one data key.
-    pub(crate) fn of_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
+    pub(crate) fn with_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         ciphers[0] = Some(Box::new(Aes256GcmSiv::new((&**key).into())));
         let sealing = KeyId::new(0).expect("two bits");
         Self { sealing, ciphers, table: table.to_owned(), context: String::new() }
     }
 
-    /// Binds bodies to a context as well, such as a tenant or a database: they open with the same context only.
+    /// Also binds bodies to a context, such as a tenant or a database. They open with the same context only.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
         Self { context: context.to_owned(), ..self }
     }
 
-    /// Encrypts a plaintext that the codec has written.
+    /// Encrypts the codec's output.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -112,7 +112,7 @@ impl PackCipher {
         self.encrypt_with(nonce, place, codec, plaintext)
     }
 
-    /// With the nonce of a vector.
+    /// Encrypts with the nonce of a vector.
     pub(super) fn encrypt_with(
         &self,
         nonce: [u8; NONCE],
@@ -129,14 +129,14 @@ impl PackCipher {
         [&header[..], &nonce, &encrypted].concat()
     }
 
-    /// Returns what a body begins with that is encrypted now and compressed with this dictionary.
+    /// Returns the first bytes of a new body with this dictionary.
     #[must_use]
     pub fn header(&self, dictionary_id: u16) -> [u8; 3] {
         let [high, low] = dictionary_id.to_be_bytes();
         [FORMAT << 2 | self.sealing.get(), high, low]
     }
 
-    /// Decrypts a body for the codec, which must have its dictionary: see [`dictionary_id`](Self::dictionary_id).
+    /// Decrypts a body for the codec. The codec must have the dictionary of the body: see [`dictionary_id`](Self::dictionary_id).
     ///
     /// # Errors
     /// [`FormatError`] if it is not the body of this place.
@@ -156,7 +156,7 @@ impl PackCipher {
         opened.map(Plaintext::from).map_err(|_| FormatError::NotGenuine)
     }
 
-    /// Returns the number of the dictionary that a body was compressed with, as the body claims; 0 is none.
+    /// Returns the number of the dictionary that a body claims. 0 means no dictionary.
     ///
     /// # Errors
     /// [`FormatError`] if it is not a body of this format.
@@ -177,7 +177,7 @@ impl PackCipher {
 
     fn associated_data(&self, header: [u8; HEADER], place: Place) -> Vec<u8> {
         let Place { kind, id, version } = place;
-        // No name of a table contains it.
+        // Names of tables do not contain the separator.
         let separator: &[u8] = match &*self.context {
             "" => &[],
             _ => &[0],
@@ -201,7 +201,7 @@ fn split<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), FormatError> 
     Ok((*first, rest))
 }
 
-/// Without the id, which is a key.
+/// Omits the id because it is a key.
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place")

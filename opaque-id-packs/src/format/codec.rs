@@ -1,4 +1,4 @@
-//! Compression by zstd, with a dictionary or without, and a limit for decompressed sizes.
+//! Compression by zstd with or without a dictionary, and a limit for decompressed sizes.
 
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
@@ -10,14 +10,14 @@ use zstd::zstd_safe;
 use super::error::FormatError;
 use super::plaintext::Plaintext;
 
-/// The most bytes that a value, or all values of a pack, may have: 64 MiB. A longer frame is not decompressed.
+/// The most bytes of a value, or of all values of a pack: 64 MiB. A longer frame is not decompressed.
 pub const MAX_LEN: usize = 64 << 20;
 
-/// A dictionary that zstd was trained to make from rows, and its number in the table, from 1.
+/// A dictionary that zstd trained from rows, and its number in the table, from 1.
 #[derive(Clone)]
 pub struct Dictionary {
     id: u16,
-    /// Pieces of rows.
+    /// The bytes contain pieces of rows, so they are wiped.
     bytes: Zeroizing<Vec<u8>>,
 }
 
@@ -25,7 +25,7 @@ impl Dictionary {
     /// Names a dictionary.
     ///
     /// # Panics
-    /// If the number is 0, which stands for no dictionary.
+    /// If the number is 0, because 0 means no dictionary.
     #[must_use]
     pub fn new(id: u16, bytes: Vec<u8>) -> Self {
         assert_ne!(id, 0, "dictionaries have numbers from 1");
@@ -48,7 +48,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// Prepares a dictionary for a level: 3 for rows, which are written while a client waits, and 9 for packs.
+    /// Prepares a dictionary for a level: 3 for rows, because a client waits for them, and 9 for packs.
     ///
     /// # Errors
     /// [`FormatError::Zstd`] if zstd refuses the dictionary.
@@ -59,7 +59,7 @@ impl Codec {
             compressors: Pool::default(),
             decompressors: Pool::default(),
         };
-        // zstd reads a dictionary when it first needs it.
+        // zstd reads a dictionary only when it first needs it.
         let frame = codec.compress(b"")?;
         codec.decompress(&frame, 0)?;
         Ok(codec)
@@ -87,7 +87,7 @@ impl Codec {
     pub(super) fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
         #[cfg(test)]
         COMPRESSED.set(COMPRESSED.get() + value.len());
-        // A frame has the id that zstd gave the dictionary: another dictionary of this number is an error then, and no other value.
+        // A frame has the id that zstd gave the dictionary. So another dictionary of this number causes an error, not another value.
         let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
@@ -98,7 +98,7 @@ impl Codec {
         let Ok(Some(len)) = announced else {
             return Err(FormatError::Invalid("a frame does not say how long it is"));
         };
-        // Before memory is allocated for it.
+        // The check precedes the allocation of memory.
         check_len(len, max)?;
         let len = usize::try_from(len).unwrap_or(MAX_LEN);
         let new = || Decompressor::with_dictionary(self.dictionary());
@@ -111,7 +111,7 @@ impl Codec {
     }
 }
 
-/// Contexts that wait for their next use: as many as were used at the same time, each with its own copy of the dictionary.
+/// Unused contexts. There are as many as were used at the same time, each with its own copy of the dictionary.
 #[derive(Default)]
 struct Pool<C>(Mutex<Vec<C>>);
 
@@ -148,6 +148,6 @@ impl fmt::Debug for Codec {
 
 #[cfg(test)]
 thread_local! {
-    /// How many bytes this thread has compressed.
+    /// The number of bytes that this thread has compressed.
     pub(crate) static COMPRESSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

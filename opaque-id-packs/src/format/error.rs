@@ -3,12 +3,12 @@
 use opaque_id_core::keyring::KeyId;
 use thiserror::Error;
 
-/// An error for bytes that are not a row or a pack of this place: corrupt, forged, truncated, swapped with those of another
-/// place, or written by a newer version. It never contains a value or a key.
+/// An error for bytes that are not a row or a pack of this place. They are corrupt, forged, truncated, swapped with bytes of another place,
+/// or written by a newer version. It never contains a value or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The body is too short to be one.
+    /// The body is too short.
     #[error("expected at least {expected} bytes, found {found}")]
     #[non_exhaustive]
     Truncated {
@@ -17,7 +17,7 @@ pub enum FormatError {
         /// The length that was found.
         found: usize,
     },
-    /// The body has another format.
+    /// The body has another format: it is corrupt, or a newer version of this library has written it.
     #[error(
         "expected format 1, found {found}: it is corrupt, or a newer version of this library has written it"
     )]
@@ -44,27 +44,27 @@ pub enum FormatError {
         /// The dictionary of the body.
         found: u16,
     },
-    /// The body's dictionary is not there.
+    /// The body's dictionary is missing.
     #[error("its dictionary {id} is not in the table, or cannot be read")]
     #[non_exhaustive]
     NoDictionary {
         /// The number of the dictionary.
         id: u16,
     },
-    /// The data key of the row's group is missing or cannot be read.
+    /// The data key of the row's group is missing or cannot be read. Restore the table of keys from a backup, or restore the rows.
     #[error(
-        "the key of its group is not in the table of keys, or cannot be read: restore that from a backup (an erased group has its mark there)"
+        "the key of its group is not in the table of keys, or cannot be read: restore that table from a backup"
     )]
     NoGroupKey,
-    /// A row cannot be written, as its group is erased.
+    /// A row cannot be written because its group is erased.
     #[error("its group is erased: a group that comes back needs another id")]
     ErasedGroup,
-    /// The tag is wrong.
+    /// The tag is wrong. The body is corrupt, was moved or replaced, or was encrypted with another secret.
     #[error(
         "not genuine: corrupt, forged, of another table, place or version, or encrypted with another secret"
     )]
     NotGenuine,
-    /// The plaintext, which is genuine, is not one of this format.
+    /// The authentic plaintext does not have this format.
     #[error("the plaintext is invalid: {0}")]
     Invalid(&'static str),
     /// A value, or the values of a pack, are too long.
@@ -73,7 +73,7 @@ pub enum FormatError {
     TooLong {
         /// The limit.
         max: usize,
-        /// The length that was found, or that a frame announces.
+        /// The found length, or the length that a frame announces.
         found: u64,
     },
     /// zstd failed.

@@ -1,4 +1,4 @@
-//! Groups: rows that are compressed together, apart from those of others, and encrypted with a data key of their own.
+//! Groups. Their rows are compressed apart from other rows and encrypted with a data key.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::plaintext::Plaintext;
 /// The data key of a group, 32 bytes for AES-256-GCM-SIV.
 pub struct GroupKey {
     pub(crate) id: u128,
-    /// The version that the database has for it.
+    /// The database's version of the key.
     pub(crate) version: i64,
     pub(crate) cipher: PackCipher,
 }
@@ -25,7 +25,7 @@ impl GroupKey {
         Place { kind: Kind::Group, id: self.id, version: 0 }
     }
 
-    /// Encrypts values that the codec has written: the group's id and a body.
+    /// Encrypts the codec's output: the group's id and a body.
     pub(super) fn encrypt(&self, codec: &Codec, plaintext: &Plaintext) -> Vec<u8> {
         let body = self.cipher.encrypt(self.place(), codec, plaintext);
         [&self.id.to_be_bytes()[..], &body].concat()
@@ -36,14 +36,14 @@ impl GroupKey {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for GroupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GroupKey(..)")
     }
 }
 
-/// The data keys of groups, as far as they are known. A table without groups has none.
+/// The known data keys of groups. A table without groups has none.
 #[derive(Clone, Default)]
 pub struct GroupKeys(HashMap<u128, Option<Arc<GroupKey>>>);
 
@@ -53,7 +53,7 @@ impl GroupKeys {
         self.0.insert(id, key);
     }
 
-    pub(crate) fn of(&self, id: u128) -> Option<&Arc<GroupKey>> {
+    pub(crate) fn key(&self, id: u128) -> Option<&Arc<GroupKey>> {
         self.0.get(&id).and_then(Option::as_ref)
     }
 
@@ -71,7 +71,7 @@ impl GroupKeys {
     }
 }
 
-/// Without the ids.
+/// Omits the ids.
 impl fmt::Debug for GroupKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GroupKeys({} groups)", self.0.len())

@@ -1,5 +1,5 @@
-//! What the server learns from lengths when a client adds rows to a pack: a test in the manner of CRIME (Rizzo and Duong, 2012). A
-//! value that repeats a part of a neighbor's is compressed better than one that does not.
+//! A test of the information in lengths when a client adds rows to a pack, in the manner of CRIME (Rizzo and Duong, 2012). A value that
+//! repeats a part of a neighbor's value is compressed better than one without a repetition.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const SECRETS: [&str; 10] = [
 ];
 const TRIALS: usize = 20;
 const NEIGHBORS: u128 = 30;
-/// How many lengths each guess is tried in, which moves it over the steps of the padding.
+/// The number of lengths in which each guess is tried. They move the guess over the steps of the padding.
 const PROBES: usize = 128;
 
 /// A generator of numbers (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
@@ -55,11 +55,11 @@ impl Random {
     }
 }
 
-/// A pack of rows with one of the victim's, and one without it, which the attacker cannot have: the attack is at its best.
+/// A pack of rows with the victim's row, and one without it. An attacker cannot have the second pack, so this attack is at its best.
 struct Trial {
     secret: &'static str,
     rows: [Vec<(u128, Value)>; 2],
-    /// Of the attacker.
+    /// The attacker's row.
     row: Vec<u8>,
     filler: String,
     are_grouped: bool,
@@ -73,7 +73,7 @@ impl Trial {
         let mut groups = GroupKeys::default();
         for id in 0..=NEIGHBORS + 1 {
             let key = Zeroizing::new([id.to_le_bytes()[0]; 32]);
-            let cipher = PackCipher::of_key(&key, "events");
+            let cipher = PackCipher::with_key(&key, "events");
             groups.insert(id, Some(Arc::new(GroupKey { id, version: 1, cipher })));
         }
         let group = |id: u128| are_grouped.then_some(id);
@@ -91,7 +91,7 @@ impl Trial {
         Self { secret, rows: [with, without], row, filler, are_grouped, groups, codec }
     }
 
-    /// Returns by how much the victim's row makes a pack longer whose last row has a guess.
+    /// Returns the growth by the victim's row of a pack with a guess in its last row.
     fn difference(&self, guess: &str, filler: usize, padding: Padding) -> usize {
         let row = String::from_utf8(self.row.clone()).expect("a text");
         let bytes = row.replace('@', &format!("{guess}{}", &self.filler[..filler])).into_bytes();
@@ -155,7 +155,7 @@ impl Clinic {
         Self { random, people, codec }
     }
 
-    /// Returns whether somebody who may write rows of another group guesses a person's illness from their lengths alone.
+    /// Returns whether a client with write access to rows of another group guesses a person's illness from lengths alone.
     fn is_guessed(&mut self, person: usize) -> bool {
         let (name, illness) = self.people[person].clone();
         let (nobody, filler) = (self.random.text(14), self.random.text(PROBES));
@@ -179,7 +179,7 @@ impl Clinic {
     }
 }
 
-/// Counts guesses in the first place. Chance is one in ten. `OPAQUE_ID_TEST_TRIALS` is their number.
+/// Counts right first guesses. Chance is one in ten. `OPAQUE_ID_TEST_TRIALS` sets the number of guesses.
 #[test]
 fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
     let trials = std::env::var("OPAQUE_ID_TEST_TRIALS").map_or(Ok(40), |it| it.parse());
@@ -190,7 +190,7 @@ fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
     };
     let (with, without) = (guessed(true, trials), guessed(false, trials));
     println!("guessed {with} of {trials} in groups, {without} of {trials} without");
-    // Four standard deviations above chance.
+    // The limit is four standard deviations above chance.
     let most = trials as f64 * 0.1 + 4.0 * (trials as f64 * 0.09).sqrt();
     assert!((with as f64) < most, "guessed {with} of {trials} in groups");
     assert!(without as f64 > most, "the attack does not work: guessed {without} of {trials}");

@@ -1,4 +1,5 @@
-//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS-FORMAT.md` specifies it.
+//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together or by group.
+//! `docs/PACKS-FORMAT.md` specifies it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use super::varint;
 /// big-endian, or an integer plus 2^63.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pack {
-    /// The pack's id: no key is smaller.
+    /// The pack's id. No key is smaller.
     pub id: u128,
-    /// The id of the next pack when this one was written: all keys are smaller. `None` for the last pack.
+    /// The id of the next pack at the time of writing. All keys are smaller. `None` means the last pack.
     pub end: Option<u128>,
     /// Keys and values, in the order of the keys.
     pub rows: Vec<(u128, Value)>,
@@ -38,7 +39,7 @@ impl Pack {
         padding: Padding,
         groups: &GroupKeys,
     ) -> Result<Plaintext, FormatError> {
-        let frames = Frames::of(&self.rows);
+        let frames = Frames::new(&self.rows);
         let numbers = 2 + 3 * self.rows.len();
         let mut head = Plaintext::with_capacity(17 + varint::MAX_LEN * numbers);
         let is_framed = frames.groups.len() > 1;
@@ -57,14 +58,14 @@ impl Pack {
         }
         if is_framed {
             varint::write(frames.groups.len() as u128, &mut head);
-            for frame in &frames.of_rows {
+            for frame in &frames.by_row {
                 varint::write(*frame as u128, &mut head);
             }
         }
         check_len(frames.groups.iter().map(|(_, len)| *len as u64).sum(), MAX_LEN)?;
         let lens = frames.groups.iter().map(|(_, len)| *len);
         let mut values: Vec<_> = lens.map(Plaintext::with_capacity).collect();
-        for ((_, value), frame) in self.rows.iter().zip(&frames.of_rows) {
+        for ((_, value), frame) in self.rows.iter().zip(&frames.by_row) {
             values[*frame].extend_from_slice(value);
         }
         let written = frames.groups.iter().zip(&values);
@@ -77,7 +78,7 @@ impl Pack {
     /// Reads the plaintext of the pack with this id, without the rows of groups that are erased.
     ///
     /// # Errors
-    /// [`FormatError`] if it is not one.
+    /// [`FormatError`] if the plaintext is not that of this pack.
     pub fn decode(
         id: u128,
         plaintext: &[u8],
@@ -110,7 +111,7 @@ impl Pack {
         let mut starts = vec![0; frames.len()];
         let mut rows = Vec::with_capacity(head.keys.len());
         let mut unreadable = Vec::new();
-        for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.of_rows) {
+        for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.by_row) {
             match &frames[*frame] {
                 Ok(Some(values)) => {
                     let group = head.frames[*frame].0.group();
@@ -126,7 +127,7 @@ impl Pack {
     /// Reads the end of the pack with this id, and the value of one key.
     ///
     /// # Errors
-    /// [`FormatError`] as [`decode`](Self::decode).
+    /// [`FormatError`] like [`decode`](Self::decode).
     pub fn find(
         id: u128,
         plaintext: &[u8],
@@ -138,8 +139,8 @@ impl Pack {
         let Ok(place) = head.keys.binary_search(&key) else {
             return Ok((head.end, None));
         };
-        let frame = head.of_rows[place];
-        let before = head.lens.iter().zip(&head.of_rows).take(place);
+        let frame = head.by_row[place];
+        let before = head.lens.iter().zip(&head.by_row).take(place);
         let start = before.filter(|(_, of)| **of == frame).map(|(len, _)| len).sum::<usize>();
         let value = head.open(frame, codec, groups)?.map(|values| {
             let bytes = values[start..][..head.lens[place]].to_owned();
@@ -148,7 +149,7 @@ impl Pack {
         Ok((head.end, value))
     }
 
-    /// Returns the groups of the rows of a plaintext, as far as it can be read.
+    /// Returns the groups of the rows of a plaintext, up to the first unreadable part.
     pub(crate) fn groups(id: u128, plaintext: &[u8]) -> Vec<u128> {
         let head = Head::decode(id, plaintext);
         head.map_or(Vec::new(), |head| {
@@ -157,24 +158,24 @@ impl Pack {
     }
 }
 
-/// Set in the first byte of a plaintext whose rows are in several frames.
+/// The flag in a plaintext's first byte for rows in several frames.
 const FRAMES: u8 = 2;
 
-/// The most bytes of values in a frame without a group, unless it is a single value: a read decodes a frame. Half of it stores 3 % more of Debian's
-/// package index, and no limit 3 % less.
+/// The most bytes of values in a frame without a group, unless it is a single value. A read decodes a whole frame. Half of it stores 3 %
+/// more of Debian's package index, and no limit 3 % less.
 const FRAME_BYTES: usize = 32 << 10;
 
-/// Which rows are compressed together: those of a group.
+/// The frames of a pack. The rows of a frame are compressed together and have one group.
 struct Frames {
-    /// With how many bytes of values.
+    /// The group and the bytes of values of each frame.
     groups: Vec<(Option<u128>, usize)>,
     /// The number of each row's frame.
-    of_rows: Vec<usize>,
+    by_row: Vec<usize>,
 }
 
 impl Frames {
-    fn of(rows: &[(u128, Value)]) -> Self {
-        let mut frames = Self { groups: Vec::new(), of_rows: Vec::with_capacity(rows.len()) };
+    fn new(rows: &[(u128, Value)]) -> Self {
+        let mut frames = Self { groups: Vec::new(), by_row: Vec::with_capacity(rows.len()) };
         let mut numbers = HashMap::new();
         for (_, value) in rows {
             let number = numbers.get(&value.group).copied();
@@ -188,7 +189,7 @@ impl Frames {
             });
             numbers.insert(value.group, frame);
             frames.groups[frame].1 += value.len();
-            frames.of_rows.push(frame);
+            frames.by_row.push(frame);
         }
         // A pack without rows has a frame as well.
         if rows.is_empty() {
@@ -198,15 +199,15 @@ impl Frames {
     }
 }
 
-/// The part before the values, and the values as they are written.
+/// The part before the values, and the stored values.
 struct Head<'p> {
     end: Option<u128>,
     keys: Vec<u128>,
-    /// How long their values are.
+    /// The length of each value.
     lens: Vec<usize>,
-    /// In which frame they are.
-    of_rows: Vec<usize>,
-    /// With how many bytes of values.
+    /// The frame of each row.
+    by_row: Vec<usize>,
+    /// The stored value and the decoded length of each frame.
     frames: Vec<(Written<'p>, usize)>,
 }
 
@@ -223,7 +224,7 @@ impl<'p> Head<'p> {
             _ => return Err(FormatError::Invalid("unknown end")),
         };
         let count = varint::read_len(from)?;
-        // Each row has two bytes at least, so memory for rows is a multiple of the plaintext's length.
+        // Each row has at least two bytes, so memory for rows is a multiple of the plaintext's length.
         if count > from.len() / 2 {
             return Err(FormatError::Invalid("it has fewer rows than it says"));
         }
@@ -240,28 +241,28 @@ impl<'p> Head<'p> {
         }
         let mut lens =
             |count| (0..count).map(|_| varint::read_len(from)).collect::<Result<Vec<_>, _>>();
-        let lens_of_rows = lens(count)?;
-        let (frames, of_rows) = match first & FRAMES {
+        let row_lens = lens(count)?;
+        let (frames, by_row) = match first & FRAMES {
             0 => (1, vec![0; count]),
             _ => (lens(1)?[0], lens(count)?),
         };
         // Each frame has a row, and the rows name all of them.
-        if frames > count.max(1) || of_rows.iter().any(|frame| *frame >= frames) {
+        if frames > count.max(1) || by_row.iter().any(|frame| *frame >= frames) {
             return Err(FormatError::Invalid("it has fewer frames than it says"));
         }
         let frames = (0..frames).map(|_| Ok((Written::take(from)?, 0_usize)));
         let mut frames = frames.collect::<Result<Vec<_>, FormatError>>()?;
         only_padding(from)?;
-        for (len, frame) in lens_of_rows.iter().zip(&of_rows) {
+        for (len, frame) in row_lens.iter().zip(&by_row) {
             let total = &mut frames[*frame].1;
             *total = total.checked_add(*len).ok_or(LENGTHS)?;
         }
         let all = frames.iter().try_fold(0_usize, |all, (_, total)| all.checked_add(*total));
         check_len(all.ok_or(LENGTHS)? as u64, MAX_LEN)?;
-        Ok(Self { end, keys, lens: lens_of_rows, of_rows, frames })
+        Ok(Self { end, keys, lens: row_lens, by_row, frames })
     }
 
-    /// Returns the values of a frame, one after the other: they are as long as the lengths say.
+    /// Returns the values of a frame, cut at the given lengths.
     fn open(
         &self,
         frame: usize,
@@ -283,7 +284,7 @@ const LENGTHS: FormatError =
 const ORDER: FormatError =
     FormatError::Invalid("the keys do not ascend from the pack's id to its end");
 
-/// Without keys and values.
+/// Omits keys and values.
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pack({} rows)", self.rows.len())

@@ -1,16 +1,16 @@
 use super::plaintext::Plaintext;
 
-/// How many zeros follow a plaintext, so that its length says less of its content.
+/// The number of zeros after a plaintext. They make its length reveal less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Padding {
-    /// None: the length of a ciphertext is that of its compressed content.
+    /// No padding: the length of a ciphertext is that of its compressed content.
     None,
-    /// Up to the next multiple of this number of bytes; 0 is none.
+    /// Padding up to the next multiple of this number of bytes. 0 means no padding.
     Steps(u16),
-    /// Up to the next length whose binary form has few digits set (Nikitin, Barman, Lueks, Underwood, Hubaux and Ford,
-    /// *Reducing Metadata Leakage from Encrypted Files and Communication with PURBs*, PETS 2019, algorithm 1): a length of
-    /// *L* bytes reveals O(log log *L*) bits of the content's.
+    /// Padding up to the next length that has few digits set in binary (Nikitin, Barman, Lueks, Underwood, Hubaux and Ford, *Reducing
+    /// Metadata Leakage from Encrypted Files and Communication with PURBs*, PETS 2019, algorithm 1). A length of *L* bytes reveals O(log
+    /// log *L*) bits of the content's length.
     #[default]
     Padme,
 }
@@ -31,7 +31,7 @@ impl Padding {
         }
     }
 
-    /// Joins the parts of a plaintext, and zeros.
+    /// Joins the parts of a plaintext and appends zeros.
     pub(super) fn padded(self, parts: &[Plaintext]) -> Plaintext {
         let len = self.padded_len(parts.iter().map(|part| part.len()).sum());
         let mut plaintext = Plaintext::with_capacity(len);

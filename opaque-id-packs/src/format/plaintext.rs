@@ -5,18 +5,18 @@ use std::ops::{Deref, DerefMut};
 
 use zeroize::optimization_barrier;
 
-/// Bytes that are wiped when they are dropped. `Zeroizing` writes them one at a time, which would take a third of the time in
-/// which a pack of 64 kB is decoded.
+/// Bytes that are wiped when they are dropped. `Zeroizing` writes one byte at a time. That would take a third of the time to decode a pack
+/// of 64 kB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plaintext(Vec<u8>);
 
 impl Plaintext {
-    /// All that it can need: a vector that grows leaves its old memory as it is.
+    /// Reserves the maximum size, because a vector that grows does not wipe its old memory.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Leaves zeros only, also in the memory behind the last byte, which may have been written as well.
+    /// Overwrites all bytes with zeros. The memory behind the last byte may have been written as well, so it is included.
     fn overwrite(&mut self) {
         self.0.clear();
         self.0.resize(self.0.capacity(), 0);
@@ -50,7 +50,7 @@ impl Drop for Plaintext {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for Plaintext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plaintext({} bytes)", self.0.len())

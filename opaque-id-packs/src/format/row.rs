@@ -9,7 +9,7 @@ use super::value::{self, Value, Written};
 
 const DELETED: u8 = 0;
 
-/// A row of the recent table: a value, or the mark that it is deleted, which hides the value in a pack.
+/// A row of the recent table: a value, or a mark of deletion that hides the value in a pack.
 ///
 /// ```
 /// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Padding, Row};
@@ -27,7 +27,7 @@ const DELETED: u8 = 0;
 pub enum Row {
     /// A value.
     Value(Value),
-    /// There is no such row any more.
+    /// The row is deleted.
     Deleted,
 }
 
@@ -50,10 +50,10 @@ impl Row {
         Ok(padding.padded(&[written]))
     }
 
-    /// Reads the plaintext of a row. A row whose group is erased is deleted.
+    /// Reads the plaintext of a row. A row of an erased group is deleted.
     ///
     /// # Errors
-    /// [`FormatError`] if it is not one.
+    /// [`FormatError`] if the plaintext is not that of a row.
     pub fn decode(
         mut plaintext: &[u8],
         codec: &Codec,
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-/// Checks that nothing follows but padding.
+/// Checks that only padding follows.
 pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     match rest.iter().all(|byte| *byte == 0) {
         true => Ok(()),
@@ -91,7 +91,7 @@ pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     }
 }
 
-/// Without the value.
+/// Omits the value.
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! A value, as it is in a row or, of several rows, in a pack: a method, a length and bytes.
+//! A value in a row, or several values in a pack: a method, a length and bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,25 +10,25 @@ use super::group::{GroupKey, GroupKeys};
 use super::plaintext::Plaintext;
 use super::varint;
 
-/// The first bytes of every zstd frame, which are left out.
+/// The first bytes of every zstd frame. They are omitted.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const STORED: u8 = 1;
 const ZSTD: u8 = 2;
 const GROUP: u8 = 3;
 
-/// A value, and the group of its row, if the table has groups. Values of one pack share the memory of their frame. It is wiped when the last
-/// of them is dropped.
+/// A value, and the group of its row if the table has groups. Values of one pack share the memory of their frame. The memory is wiped when
+/// the last of them is dropped.
 #[derive(Clone)]
 pub struct Value {
     frame: Arc<Plaintext>,
     range: Range<usize>,
-    /// The id that the database has for the group's key.
+    /// The database's id of the group's key.
     pub group: Option<u128>,
 }
 
 impl Value {
-    /// Creates a value from the bytes that the encoding has written.
+    /// Creates a value from the encoding's bytes.
     pub fn new(bytes: impl Into<Plaintext>, group: Option<u128>) -> Self {
         let bytes = bytes.into();
         Self { range: 0..bytes.len(), frame: Arc::new(bytes), group }
@@ -69,14 +69,15 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// Without the value.
+/// Omits the value.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Value({} bytes)", self.len())
     }
 }
 
-/// Writes a value: a method, a length, and the bytes, compressed if that is shorter, and encrypted with the key of its group.
+/// Writes a value: a method, a length and the bytes. The bytes are compressed if that is shorter, and encrypted with the key of their
+/// group.
 pub(super) fn write(
     codec: &Codec,
     value: &[u8],
@@ -104,7 +105,7 @@ fn join(method: u8, bytes: &[u8]) -> Plaintext {
     written
 }
 
-/// A value as it is written.
+/// The stored form of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'p> {
     method: u8,
@@ -120,13 +121,13 @@ impl<'p> Written<'p> {
         Ok(Self { method, bytes: varint::take(len, from)? })
     }
 
-    /// Returns the group whose key encrypts the value.
+    /// Returns the group of the value's key.
     pub(super) fn group(self) -> Option<u128> {
         let id = self.bytes.first_chunk::<{ GroupKey::ID }>();
         id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
     }
 
-    /// Reads a value of this length at most, unless its group is erased.
+    /// Reads a value up to this length, unless its group is erased.
     pub(super) fn read(
         self,
         codec: &Codec,

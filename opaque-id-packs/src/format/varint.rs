@@ -24,7 +24,7 @@ pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
             from.split_first().ok_or(FormatError::Invalid("it ends in a number"))?;
         *from = rest;
         let bits = u128::from(byte & 0x7f);
-        // The last group has two bits of 128.
+        // The last group has only two bits.
         if group == MAX_LEN - 1 && bits > 0b11 {
             break;
         }
@@ -40,7 +40,7 @@ pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
     Err(FormatError::Invalid("a number has more than 128 bits"))
 }
 
-/// Takes a length, which fits the memory.
+/// Takes a length that fits into `usize`.
 pub(super) fn read_len(from: &mut &[u8]) -> Result<usize, FormatError> {
     let len = read(from)?;
     usize::try_from(len).map_err(|_| FormatError::Invalid("a length exceeds the memory"))
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_an_error() {
+    fn bytes_without_a_number_are_an_error() {
         for bytes in [&[][..], &[0x80], &[0x80, 0x00], &[0xff; 19]] {
             assert!(read(&mut &*bytes).is_err(), "{bytes:?}");
         }

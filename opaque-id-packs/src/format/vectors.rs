@@ -34,31 +34,31 @@ pub(crate) struct Table {
     pub(crate) table: String,
     pub(crate) context: String,
     pub(crate) settings: String,
-    /// Keys, and where their rows are.
+    /// The keys and the places of their rows.
     pub(crate) order: Vec<(String, String)>,
-    /// Numbers, and the ids of their keys.
+    /// The numbers of groups and the ids of their keys.
     pub(crate) groups: Vec<(String, String)>,
     pub(crate) bodies: Vec<Body>,
 }
 
-/// What one of its tables has, or, of kind 7, what another body contains.
+/// A body of one of its tables. A body of kind 7 is part of another body.
 #[derive(Deserialize)]
 pub(crate) struct Body {
     pub(crate) kind: u8,
     id: String,
     pub(crate) version: i64,
-    /// That of the settings or of a group, or none: the subkey.
+    /// The key of the settings or of a group. `None` means the subkey.
     key: Option<String>,
     dictionary: u16,
     nonce: String,
     plaintext: String,
     body: String,
     pub(crate) end: Option<String>,
-    /// With their groups.
+    /// The rows with their groups.
     pub(crate) rows: Option<Vec<(String, String, Option<String>)>>,
     pub(crate) row: Option<String>,
     pub(crate) group: Option<String>,
-    /// Of a dictionary.
+    /// The bytes of a dictionary.
     bytes: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Body {
         Place { kind: kind(self.kind), id: self.id(), version: self.version.cast_unsigned() }
     }
 
-    /// Returns whether it is the mark of an erased group.
+    /// Returns whether the body is the mark of an erased group.
     pub(crate) fn is_mark(&self) -> bool {
         self.kind == 6 && self.plaintext.starts_with("00")
     }
@@ -89,8 +89,8 @@ impl Table {
 
     fn cipher(&self, key: Option<&str>) -> PackCipher {
         let cipher = match key {
-            None => PackCipher::of_domain(&self.keyring(), &self.domain, &self.table),
-            Some(key) => PackCipher::of_key(
+            None => PackCipher::for_domain(&self.keyring(), &self.domain, &self.table),
+            Some(key) => PackCipher::with_key(
                 &Zeroizing::new(bytes(key).try_into().expect("32 bytes")),
                 &self.table,
             ),
@@ -213,14 +213,14 @@ fn vectors_come_out_in_both_directions() {
             assert_eq!(row, value.unwrap_or(Row::Deleted));
             row.encode(&codec, padding, &groups).expect("a row")
         };
-        // This version of zstd may write other frames, of about the same length. They have the dictionary's id, which those of the
-        // vectors leave out.
+        // This version of zstd may write other frames of about the same length. They have the dictionary's id, and the vectors' frames omit
+        // it.
         let most = plaintext.len() / 8 + if vector.dictionary == 0 { 0 } else { 4 };
         assert!(again == plaintext || again.len().abs_diff(plaintext.len()) <= most);
     }
 }
 
-/// Each body opens with its own key at its own place, in its own table, and nowhere else.
+/// Each body opens only with its own key at its own place in its own table.
 #[test]
 fn bodies_of_tables_come_out_in_both_directions() {
     let Vectors { dictionary, tables, .. } = read();

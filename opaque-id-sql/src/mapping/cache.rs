@@ -1,8 +1,8 @@
 //! The cache of a map: committed mappings, by UUID and by integer.
 //!
-//! A deleted mapping must not return by a reader that saw it before its deletion, nor by one that sees it before the deletion
-//! commits, and nothing reports when that is over. Permanent marks would fill up, and anybody who may delete could fill them. So an id
-//! that had a mapping is quarantined for ten minutes by the clock, which needs no bound but memory's.
+//! A reader that saw a mapping before its deletion commits must not add it again. Nothing reports when the last such reader has ended.
+//! Permanent marks would use up memory, and any client that may delete could add them. So the cache quarantines an id that had a mapping
+//! for ten minutes. Only memory limits the number of such ids.
 
 use core::fmt;
 use std::collections::{HashMap, VecDeque};
@@ -12,49 +12,46 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::Cache as Entries;
 use uuid::Uuid;
 
-/// How long a deleted id is kept out of the cache.
+/// The time that a deleted id is kept out of the cache.
 const QUARANTINE: Duration = Duration::from_secs(600);
 
-/// The longest time that a read may take for its result to be kept, and that a transaction may take to end after it
-/// has deleted an id.
+/// The longest duration of a read that the cache accepts. It is also the longest time from a deletion to the end of its transaction.
 const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 
-/// How long a mapping must have been there that calls have only read. InnoDB shows a commit before it is durable: a crash may take it
-/// back, and its integer is then another UUID's.
+/// The age at which the cache accepts a mapping that calls have only read. InnoDB shows a commit before it is durable, so a crash may undo
+/// it and give the integer to another UUID.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
+/// The maximum number of ids in quarantine. Beyond it the cache accepts nothing for a while.
 const MAX_DELETED: usize = 1 << 19;
 
-/// The most recently used mappings that are known to be committed.
+/// The most recently used committed mappings.
 ///
-/// A deleted id leaves the cache at once, and must not come back: not by a reader that has read its row
-/// before it was deleted, and not by one that reads it while the transaction that deletes it is not yet
-/// committed. Nothing reports when that is over, so the id is kept out for [`QUARANTINE`]. A read that takes
-/// longer than [`LIMIT`] is not kept; so a row that was deleted within [`LIMIT`] of the call is never added
-/// afterwards.
+/// A deleted id leaves the cache at once and is kept out for [`QUARANTINE`], because a reader may have seen its row before the deletion
+/// committed. The result of a read that takes longer than [`LIMIT`] is dropped. So a row that was deleted within [`LIMIT`] of the call is
+/// never added afterwards.
 ///
-/// What a call has read, and not inserted, is kept when it is read again, [`SETTLED`] later.
+/// A mapping that a call has read, but not inserted, is kept when it is read again after [`SETTLED`].
 ///
-/// Only ids that have a mapping are kept out, each by itself: deleting made-up ids keeps out no other id.
+/// Only ids that have a mapping are kept out. The deletion of made-up ids has no effect.
 pub(super) struct Cache {
     ids: Entries<Uuid, i64>,
-    /// Counts only where `ids` agrees, so that a deletion has one place to remove from.
+    /// An entry is valid only if `ids` agrees, so a deletion removes from one place.
     uuids: Entries<i64, Uuid>,
-    /// What was read once, and when.
+    /// The mappings that were read once, and the time.
     read: Entries<Uuid, (i64, Instant)>,
-    /// Locked to add and to delete, not to look up.
+    /// The lock is taken to add and to delete, not to look up.
     deleted: Mutex<Deleted>,
 }
 
 #[derive(Default)]
 struct Deleted {
     since: HashMap<Uuid, Instant>,
-    /// In the order of time, for the end of the quarantine; of an id that is there twice, the later counts.
+    /// The order of the ends of quarantine. If an id occurs twice, the later entry counts.
     order: VecDeque<(Instant, Uuid)>,
-    /// Since when ids were deleted that there was no room to note.
+    /// The time of the last deletion of an id that found no room.
     overflowed: Option<Instant>,
-    /// The latest time that any call has read.
+    /// The latest time of any call.
     latest: Option<Instant>,
 }
 
@@ -68,7 +65,7 @@ impl Cache {
         }
     }
 
-    /// Adds the mappings of a call that began at some time, and whose insert, if it made one, the server has acknowledged.
+    /// Adds the mappings of a call. If the call inserted them, the server has acknowledged the insert.
     pub(super) fn insert_all(
         &self,
         mappings: &[(i64, Uuid)],
@@ -93,7 +90,7 @@ impl Cache {
                 self.uuids.insert(*id, *uuid);
             }
         }
-        // Held until here, so that no id is deleted between the look and the insertion.
+        // The lock is held until here, so that no id is deleted between the check and the insertion.
         deleted.shrink();
     }
 
@@ -116,15 +113,15 @@ impl Cache {
         (self.id(uuid) == Some(id)).then_some(uuid)
     }
 
-    /// Removes ids, which may come back.
+    /// Removes ids without quarantine.
     pub(super) fn remove(&self, uuids: impl Iterator<Item = Uuid>) {
         for uuid in uuids {
             self.ids.remove(&uuid);
         }
     }
 
-    /// Removes ids that have a mapping and keeps them out: before they are deleted, and after it once more, as the
-    /// deletion may have waited.
+    /// Removes ids that have a mapping and quarantines them. A deletion calls this before its statement, and again after it because the
+    /// statement may have waited.
     pub(super) fn delete(&self, uuids: impl Iterator<Item = Uuid>, now: Instant) {
         let mut deleted = self.deleted(now);
         for uuid in uuids {
@@ -151,7 +148,7 @@ impl Deleted {
             self.overflowed = Some(now);
             return;
         }
-        // Ids that have a later place are dropped when they are the most of all.
+        // Outdated entries are dropped when they are the majority.
         if self.order.len() > 2 * self.since.len() + 1_024 {
             let since = &self.since;
             self.order.retain(|(at, uuid)| since.get(uuid) == Some(at));
@@ -197,7 +194,7 @@ mod tests {
         cache.delete([uuid(number)].into_iter(), now);
     }
 
-    /// A cache of 1,000 mappings, each integer's UUID being its number.
+    /// Returns a cache of 1,000 mappings. The number of each UUID is its integer.
     fn filled(now: Instant) -> Cache {
         let cache = Cache::new(4_000);
         let mappings: Vec<_> = (0..1_000_i64).map(|id| (id, uuid(id.cast_unsigned()))).collect();
@@ -222,12 +219,12 @@ mod tests {
         let cache = filled(start);
         delete(&cache, 7, start);
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
-        // A reader saw the row before it was deleted, or before that was committed.
+        // A reader saw the row before its deletion committed.
         for (began, now) in [(0, 1), (0, 299), (299, 599)] {
             cache.insert_all(&[(7, uuid(7))], true, at(began), at(now));
             assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         }
-        // One that took very long is not trusted, even after the quarantine.
+        // A very slow reader is not trusted, even after the quarantine.
         cache.insert_all(&[(7, uuid(7))], true, at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         // The UUID has been mapped again, and the old integer does not map to it.
@@ -250,7 +247,7 @@ mod tests {
         assert!(deleted.since.len() == 1 && deleted.order.len() < 2_000);
     }
 
-    /// As another process may have deleted its row.
+    /// Another process may have deleted its row.
     #[test]
     fn a_removed_id_is_not_served() {
         let now = Instant::now();
@@ -267,7 +264,7 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         let cache = filled(start);
         delete(&cache, 7, at(2));
-        // Another thread ends the quarantine, while this one has read the clock and waits for the lock.
+        // Another thread ends the quarantine after this one has read the clock and while it waits for the lock.
         cache.insert_all(&[(3_000, uuid(3_000))], true, at(600_003), at(600_003));
         cache.insert_all(&[(7, uuid(7))], true, start, at(1));
         assert_eq!(cache.id(uuid(7)), None);
@@ -281,7 +278,7 @@ mod tests {
             delete(&cache, number, start);
         }
         assert_eq!(served(&cache), 1_000);
-        // There is no room to note it, so nothing is added at all.
+        // The id has no room, so nothing is added at all.
         delete(&cache, 5, start);
         for id in [5_i64, 3_000] {
             cache.insert_all(&[(id, uuid(id.cast_unsigned()))], true, start, start);
@@ -293,9 +290,9 @@ mod tests {
         assert!(cache.deleted(later).since.capacity() < 2_000);
     }
 
-    /// A crash takes back what it has shown, and gives the integer to another UUID.
+    /// A crash may undo a visible commit and give its integer to another UUID.
     #[test]
-    fn what_was_only_read_is_served_once_it_was_there_for_a_while() {
+    fn a_mapping_that_was_only_read_is_served_after_a_while() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let cache = Cache::new(100);
@@ -304,7 +301,7 @@ mod tests {
             cache.insert_all(&[(7, uuid(7))], false, at(began), at(now));
             assert_eq!(cache.id(uuid(7)), served);
         }
-        // The UUID has another integer since: it has to be read once more.
+        // The UUID has another integer now, so it must be read again.
         cache.remove([uuid(7)].into_iter());
         for (time, served) in [(12, None), (21, None), (22, Some(8))] {
             cache.insert_all(&[(8, uuid(7))], false, at(time), at(time));

@@ -1,20 +1,19 @@
-//! The calls of a map: which statements they run, and what the answers mean. Nothing here runs a statement.
+//! The calls of a map: their statements, and the meaning of the answers. Nothing here runs a statement.
 //!
 //! # The order of statements
 //!
 //! - `find`, `to_external`: one search.
-//! - `issue`: an insert of UUIDs that no other client has. MySQL returns no rows, so a search for the first and the last one follows:
-//!   a list of `VALUES` gets consecutive integers, so these two imply the others.
-//! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
-//!   `ROUNDS` rounds without progress, because others may delete in between. PostgreSQL's insert finds rows too, so a unique index needs
-//!   no search before it. On the others a search comes first. An insert of known UUIDs would wait for SQLite's write lock. On MySQL it
-//!   would use integers, and `INSERT … SELECT … WHERE NOT EXISTS` locks gaps: of eight clients with ascending UUIDs, most inserts end in
-//!   a deadlock.
-//! - `delete`: with a cache, first a search for the UUIDs that have a mapping, because only these are quarantined; then the deletion.
-//! - Before the first statement of a process: a check of the columns' types and of the index, where they can be others. A search in a
-//!   column of text finds nothing, which must not lead to an insert, and not hide rows, and without a unique index nothing keeps a UUID
-//!   from a second integer. Before the first `get_or_insert` into a hashed index: a
-//!   check of the server's engine.
+//! - `issue`: an insert of UUIDs that no other client has. MySQL returns no rows, so a search for the first and the last UUID follows. A
+//!   list of `VALUES` gets consecutive integers, so these two imply the others.
+//! - `get_or_insert`: a search, an insert of the missing UUIDs, and a search for the UUIDs that others inserted meanwhile. Others may
+//!   delete in between, so this repeats for at most `ROUNDS` rounds without progress. PostgreSQL's insert also finds rows, so a unique
+//!   index needs no search before it. On the others a search comes first: an insert of known UUIDs would wait for SQLite's write lock, and
+//!   would use up integers on MySQL. `INSERT … SELECT … WHERE NOT EXISTS` locks gaps: most inserts of eight clients with ascending UUIDs
+//!   end in a deadlock.
+//! - `delete`: with a cache, a search for the UUIDs that have a mapping, because only these are quarantined; then the deletion.
+//! - Before the first statement of a process: a check of the columns' types and of the index, where they can differ. A search in a text
+//!   column finds nothing, and an insert must not follow from that. Without a unique index a UUID could get a second integer. Before the
+//!   first `get_or_insert` into a hashed index: a check of the server's engine.
 //!
 //! # Locks of `get_or_insert`
 //!
@@ -26,17 +25,17 @@
 //! | MySQL, hashed | `lock_and_insert_missing` | `lock`, insert |
 //! | SQLite | none: there is one writer | none |
 //!
-//! InnoDB finds a deadlock as soon as two transactions wait in the index for a UUID that is then rolled back, and ends a whole
-//! transaction for it. Outside of the caller's transactions the driver retries. In a transaction it cannot, so there `lock` queues
-//! them, and at most one waits in the index.
+//! InnoDB reports a deadlock if two transactions wait in the index for a UUID that is then rolled back, and it ends a whole transaction.
+//! Outside of the caller's transactions the driver retries. In a transaction it cannot retry, so `lock` queues the transactions and at most
+//! one waits in the index.
 //!
-//! A call has no transaction of its own. `begin` of sqlx 0.9 is not cancel-safe: dropped before BEGIN's answer, it leaves the pool a
-//! connection in a transaction, and later acknowledged writes are rolled back. So `lock_and_insert_missing` is one request: PostgreSQL
-//! makes a request of several statements one transaction, and on MySQL the insert itself takes the locks. If that insert fails before
-//! its transaction began, its isolation level is left for the next transaction: a harmless search then uses it up.
+//! A call has no transaction of its own, because `begin` of sqlx 0.9 is not cancel-safe. If it is dropped before BEGIN's answer, it leaves
+//! the pool a connection in a transaction, and later acknowledged writes are rolled back. So `lock_and_insert_missing` is one request.
+//! PostgreSQL makes a request of several statements one transaction, and on MySQL the insert itself takes the locks. If that insert fails
+//! before its transaction began, its isolation level remains for the next transaction. A harmless search then uses it up.
 //!
-//! A duplicate key on MySQL does not say reliably which index had it. A UUID that is not found after all rounds means that
-//! the integers are used up, and the call returns an error that says so. `ON DUPLICATE KEY UPDATE` would accept another UUID's row.
+//! MySQL's duplicate key error does not reliably name the index. If a UUID is not found after all rounds, the integers are used up and the
+//! call returns that error. `ON DUPLICATE KEY UPDATE` would accept another UUID's row.
 
 use core::convert::Infallible;
 use std::collections::HashSet;
@@ -44,36 +43,36 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::asked::Asked;
 use super::cache::Cache;
 use super::error::MappingError;
 use super::table::{EMPTY, FOUND, Table, longest_list};
+use super::uuid_set::UuidSet;
 use crate::call::Session;
 use crate::dialect::Dialect;
 use crate::engine::Engine;
 use crate::statement::{Answer, Cell, Statement};
 
-/// The number of times in a row that a call inserts ids and then finds none of them.
+/// The number of consecutive rounds in which a call inserts ids and finds none of them.
 const ROUNDS: u32 = 10;
 
-/// The error of a call. The ORM's errors are not among them, because a call runs no statement itself.
+/// The error of a call. It never contains an ORM's error, because a call runs no statement itself.
 pub(super) type Refusal = MappingError<Infallible>;
 
 /// An integer and its UUID.
 pub(super) type Mapped = (i64, Uuid);
 
 /// The mappings that a call has found.
-pub(super) struct Found {
+pub(super) struct FoundMappings {
     pub(super) mappings: Vec<Mapped>,
-    /// When the call began; its reads began no earlier.
+    /// The time when the call began. Its reads began no earlier.
     pub(super) began: Instant,
-    /// Whether the last insert has inserted all ids that were missing, so that its commit has made what was read before it durable.
+    /// Whether the last insert inserted all missing ids. Its commit then also made the earlier reads durable.
     pub(super) is_inserted: bool,
     /// Whether the mappings may be rolled back.
     pub(super) is_in_transaction: bool,
 }
 
-/// Which UUIDs a call inserts.
+/// The origin of the UUIDs that a call inserts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inserts {
     /// UUIDs that other clients may be inserting too.
@@ -92,7 +91,7 @@ pub(super) struct Connected<'t> {
 }
 
 impl<'t> Connected<'t> {
-    /// Connects, and checks the columns and the index of the table before the first statement of a process.
+    /// Connects. Before the first statement of a process it also checks the table's columns and index.
     ///
     /// # Errors
     /// [`MappingError::Column`] and [`MappingError::Index`].
@@ -116,13 +115,13 @@ impl<'t> Connected<'t> {
     }
 
     /// Returns the integers of the UUIDs that have one.
-    pub(super) async fn find(self, uuids: Vec<Uuid>) -> Found {
-        let mappings = self.search(&mut Asked::new(uuids)).await;
+    pub(super) async fn find(self, uuids: Vec<Uuid>) -> FoundMappings {
+        let mappings = self.search(&mut UuidSet::new(uuids)).await;
         self.found(mappings, false)
     }
 
     /// Returns the UUIDs of the integers that have one.
-    pub(super) async fn find_uuids(self, ids: &[i64]) -> Found {
+    pub(super) async fn find_uuids(self, ids: &[i64]) -> FoundMappings {
         let mut mappings = Vec::new();
         for part in ids.chunks(longest_list(self.dialect)) {
             let rows = self.rows(self.table.to_external(self.dialect, part)).await;
@@ -135,9 +134,9 @@ impl<'t> Connected<'t> {
     ///
     /// # Errors
     /// The reason why an insert is refused.
-    pub(super) async fn get_or_insert(self, uuids: Vec<Uuid>) -> Result<Found, Refusal> {
-        let mut missing = Asked::new(uuids);
-        // PostgreSQL's insert finds the others. A hashed index locks the UUIDs before it, so those that have a mapping are left out.
+    pub(super) async fn get_or_insert(self, uuids: Vec<Uuid>) -> Result<FoundMappings, Refusal> {
+        let mut missing = UuidSet::new(uuids);
+        // PostgreSQL's insert also finds rows. A hashed index locks the UUIDs first, so UUIDs that have a mapping are left out.
         let mappings = match self.dialect {
             Dialect::Postgres if !self.table.is_hashed() => Vec::new(),
             _ => self.search(&mut missing).await,
@@ -149,16 +148,15 @@ impl<'t> Connected<'t> {
     ///
     /// # Errors
     /// The reason why an insert is refused.
-    pub(super) async fn issue(self, uuids: Vec<Uuid>) -> Result<Found, Refusal> {
-        self.insert_until_found(Inserts::New, Asked::new(uuids), Vec::new()).await
+    pub(super) async fn issue(self, uuids: Vec<Uuid>) -> Result<FoundMappings, Refusal> {
+        self.insert_until_found(Inserts::New, UuidSet::new(uuids), Vec::new()).await
     }
 
-    /// Deletes the mappings of UUIDs, and returns how many there were. The UUIDs that have a mapping are kept out of the cache from before
-    /// they are deleted.
+    /// Deletes the mappings of UUIDs and returns their number. The UUIDs that have a mapping are quarantined before the deletion.
     pub(super) async fn delete(self, uuids: Vec<Uuid>, cache: Option<&Cache>) -> u64 {
-        let mut uuids = Asked::new(uuids);
+        let mut uuids = UuidSet::new(uuids);
         if cache.is_some() {
-            // The rows that a deletion sees, not the rows of a transaction's snapshot.
+            // A deletion sees the latest rows, not the transaction's snapshot.
             let there = match self.dialect {
                 Dialect::MySql => self.search_latest(&mut uuids.clone()).await,
                 Dialect::Postgres | Dialect::Sqlite => self.search(&mut uuids.clone()).await,
@@ -175,7 +173,7 @@ impl<'t> Connected<'t> {
         let mut deleted = 0;
         for part in uuids.parts(longest_list(self.dialect)) {
             deleted += self.changed(self.table.delete(self.dialect, &part)).await;
-            // Once more, because the deletion may have waited.
+            // The deletion may have waited, so the quarantine begins again.
             quarantine();
         }
         deleted
@@ -184,11 +182,11 @@ impl<'t> Connected<'t> {
     async fn insert_until_found(
         self,
         inserts: Inserts,
-        mut missing: Asked,
+        mut missing: UuidSet,
         mut mappings: Vec<Mapped>,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<FoundMappings, Refusal> {
         let mut is_inserted = false;
-        // The number of inserts since the last one after which an id was found.
+        // The number of inserts since the last progress.
         let mut rounds = 0;
         while !missing.is_empty() && rounds < ROUNDS {
             if rounds > 0 {
@@ -200,48 +198,48 @@ impl<'t> Connected<'t> {
                 mappings.extend(self.search(&mut missing).await);
             }
             if !missing.is_empty() && self.is_in_transaction && self.dialect == Dialect::MySql {
-                // The snapshot of the transaction may be older than the row that kept its insert out.
+                // The transaction's snapshot may be older than the row that blocked its insert.
                 mappings.extend(self.search_latest(&mut missing).await);
             }
-            // Others may insert the ids of a list one by one, each of which ends an insert on MySQL.
+            // Others may insert the ids of a list one by one, and each of them ends an insert on MySQL.
             rounds = if missing.len() < missing_before { 0 } else { rounds + 1 };
         }
         Ok(self.found(mappings, is_inserted))
     }
 
-    /// Inserts the missing UUIDs, and takes over those whose integers the answer implies. Returns whether it has inserted all of them, so
-    /// that the commit has made durable what was read before.
+    /// Inserts the missing UUIDs, and takes the integers that the answer implies. Returns whether it inserted all of them, so that the
+    /// commit has made the earlier reads durable.
     async fn insert(
         &self,
         inserts: Inserts,
         round: u32,
-        missing: &mut Asked,
+        missing: &mut UuidSet,
         mappings: &mut Vec<Mapped>,
     ) -> Result<bool, Refusal> {
         let (table, dialect) = (self.table, self.dialect);
         let is_hashed = inserts == Inserts::Missing && table.is_hashed();
         if is_hashed && table.is_server_to_check(dialect) {
-            if let Some(engine) = Engine::of(&self.rows(Engine::ask(dialect)).await) {
+            if let Some(engine) = Engine::from_rows(&self.rows(Engine::ask(dialect)).await) {
                 return Err(MappingError::Cluster { engine });
             }
             table.server_is_checked();
         }
-        // In a transaction also for a unique index: as soon as an uncommitted UUID is rolled back, InnoDB finds the transactions
-        // deadlocked that have waited for it in the index, if they are more than one.
+        // A transaction also locks for a unique index. When an uncommitted UUID is rolled back, InnoDB finds a deadlock if several
+        // transactions have waited for it in the index.
         let locks = match dialect {
             Dialect::MySql => inserts == Inserts::Missing && (self.is_in_transaction || is_hashed),
             Dialect::Postgres => is_hashed,
-            // An insert holds the one write lock that there is.
+            // An insert holds the only write lock.
             Dialect::Sqlite => false,
         };
-        // On MySQL, a lock that finds no row explains why the first insert has inserted nothing.
+        // On MySQL, a lock that finds no row explains why the first insert had no effect.
         if locks && (self.is_in_transaction || (round > 0 && dialect == Dialect::MySql)) {
             self.lock(missing).await?;
         }
         if locks && !self.is_in_transaction {
             let insert = table.lock_and_insert_missing(dialect, missing);
             let inserted = match dialect {
-                // If the insert fails before its transaction began, its isolation level is still to come for the next one.
+                // If the insert fails before its transaction began, its isolation level would apply to the next one.
                 Dialect::MySql => {
                     let search = table.find(dialect, missing);
                     self.session.try_run_or_undo(insert, search).await
@@ -251,7 +249,7 @@ impl<'t> Connected<'t> {
             return inserted.map(|_| false).ok_or_else(|| table.counter());
         }
         let insert = match (inserts, dialect) {
-            // A unique index there fails for a UUID that it has.
+            // On MySQL, a unique index rejects a UUID that it contains.
             (Inserts::Missing, Dialect::MySql) if !is_hashed => table.insert(dialect, missing),
             (Inserts::Missing, _) => table.insert_missing(dialect, missing),
             (Inserts::New, _) => table.insert(dialect, missing),
@@ -281,14 +279,14 @@ impl<'t> Connected<'t> {
                 }
                 Ok(is_inserted)
             }
-            // Another client was faster. On the other databases an insert passes over what is there.
+            // Another client was faster. On the other databases an insert skips existing rows.
             None if dialect == Dialect::MySql && round + 1 < ROUNDS => Ok(false),
             None => Err(table.counter()),
         }
     }
 
-    /// Locks the hashes of UUIDs, until the end of the caller's transaction.
-    async fn lock(&self, uuids: &Asked) -> Result<(), Refusal> {
+    /// Locks the hashes of UUIDs until the end of the caller's transaction.
+    async fn lock(&self, uuids: &UuidSet) -> Result<(), Refusal> {
         let (wanted, refusal) = match self.dialect {
             Dialect::MySql => (uuids.slots().len(), MappingError::Slots),
             Dialect::Postgres | Dialect::Sqlite => (1, MappingError::Isolation),
@@ -297,17 +295,17 @@ impl<'t> Connected<'t> {
         if rows.len() < wanted { Err(refusal) } else { Ok(()) }
     }
 
-    /// Returns the mappings of a list that was inserted if the integers of its first and its last row leave room for no
-    /// others: the integers of a statement ascend. Unless no other client has the ids, the first must still have the integer that it was
-    /// inserted with, because others may have deleted and inserted both meanwhile.
+    /// Returns the mappings of an inserted list if the integers of its first and last row leave no room for other rows, because the
+    /// integers of a statement ascend. If other clients may have the ids, the first row must still have its inserted integer, because they
+    /// may have deleted and inserted both ends.
     async fn find_between_ends(
         &self,
         inserted_first: Option<i64>,
-        missing: &mut Asked,
+        missing: &mut UuidSet,
     ) -> Vec<Mapped> {
         let inserted: Vec<Uuid> = self.table.insertion_order(missing).collect();
         let ends = [inserted.first(), inserted.last()].map(|uuid| uuid.copied());
-        let ends_asked = Asked::new(ends.into_iter().flatten().collect());
+        let ends_asked = UuidSet::new(ends.into_iter().flatten().collect());
         let rows = self.rows(self.table.find(self.dialect, &ends_asked)).await;
         let id = |uuid| mapped(&rows).find(|row| Some(row.1) == uuid).map(|row| row.0);
         match ends.map(id) {
@@ -323,8 +321,8 @@ impl<'t> Connected<'t> {
         }
     }
 
-    /// Returns the mappings of the missing UUIDs that have one. The others stay missing.
-    async fn search(&self, missing: &mut Asked) -> Vec<Mapped> {
+    /// Returns the mappings of the missing UUIDs that have one, and removes these UUIDs from `missing`.
+    async fn search(&self, missing: &mut UuidSet) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
             found.extend(mapped(&self.rows(self.table.find(self.dialect, &part)).await));
@@ -332,8 +330,8 @@ impl<'t> Connected<'t> {
         take(missing, found)
     }
 
-    /// Searches like [`search`](Self::search) on MySQL, also for rows that are newer than the transaction's snapshot.
-    async fn search_latest(&self, missing: &mut Asked) -> Vec<Mapped> {
+    /// Searches like [`search`](Self::search) on MySQL, and also sees rows that are newer than the transaction's snapshot.
+    async fn search_latest(&self, missing: &mut UuidSet) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
             found.extend(mapped(&self.rows(self.table.find_latest(&part)).await));
@@ -355,14 +353,14 @@ impl<'t> Connected<'t> {
         }
     }
 
-    fn found(&self, mappings: Vec<Mapped>, is_inserted: bool) -> Found {
+    fn found(&self, mappings: Vec<Mapped>, is_inserted: bool) -> FoundMappings {
         let (began, is_in_transaction) = (self.began, self.is_in_transaction);
-        Found { mappings, began, is_inserted, is_in_transaction }
+        FoundMappings { mappings, began, is_inserted, is_in_transaction }
     }
 }
 
-/// Removes the UUIDs of mappings from the missing ones, and returns the mappings.
-fn take(missing: &mut Asked, mut found: Vec<Mapped>) -> Vec<Mapped> {
+/// Removes the UUIDs of mappings from the missing UUIDs, and returns the mappings.
+fn take(missing: &mut UuidSet, mut found: Vec<Mapped>) -> Vec<Mapped> {
     found.sort_unstable_by_key(|(_, uuid)| *uuid);
     missing.retain(|uuid| found.binary_search_by_key(uuid, |(_, found)| *found).is_err());
     found

@@ -1,4 +1,4 @@
-//! The DDL of mapping tables in each dialect, for migrations, and the rule for their names.
+//! The DDL of mapping tables for migrations in each dialect, and the rule for their names.
 //!
 //! Statements contain table and index names as text, so only `a-z`, `0-9` and `_` are valid.
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::dialect::Dialect;
 
-/// The index with which a mapping table finds a UUID.
+/// The index that a mapping table uses to find a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Index {
@@ -20,7 +20,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// Returns the index's first column, with which its name ends.
+    /// Returns the index's first column. The index's name ends with it.
     fn first_column(self) -> &'static str {
         match self {
             Self::Unique => "uuid",
@@ -77,18 +77,18 @@ pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     }
 }
 
-/// On MySQL and MariaDB inserts lock the rows of [`slots_table`], of which there are so many.
+/// The number of rows in [`slots_table`] that inserts lock on MySQL and MariaDB.
 pub(super) const SLOTS: u16 = 1 << 14;
 
-/// Returns the table that inserts into a mapping table lock. It has the same schema, so that connections with other default databases
-/// lock the same rows.
+/// Returns the table that inserts into a mapping table lock. Both are in the same schema, so that connections with different default
+/// databases lock the same rows.
 pub(super) fn slots_table(table: &str) -> String {
     let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
     format!("{schema}opaque_id_slots")
 }
 
-/// Returns the statements of a migration that creates a mapping table and its index; `is_shared` says that maps of
-/// several resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
+/// Returns the statements of a migration that creates a mapping table and its index. `is_shared` means that maps of several resources share
+/// it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
 ///
 /// # Errors
 /// [`InvalidTableName`] if the table's name is invalid.
@@ -102,7 +102,7 @@ pub fn create_sql(
     let (id, uuid, hash) = match dialect {
         Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "INTEGER"),
         Dialect::MySql => ("BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "INT"),
-        // AUTOINCREMENT: the integer of a deleted UUID is never given to another one.
+        // AUTOINCREMENT never reuses the integer of a deleted UUID.
         Dialect::Sqlite => ("INTEGER PRIMARY KEY AUTOINCREMENT", "BLOB", "INTEGER"),
     };
     let resource = match dialect {

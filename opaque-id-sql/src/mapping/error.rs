@@ -1,4 +1,4 @@
-//! The error of a map's calls, and the reasons for which a call is refused although no statement failed.
+//! The error of a map's calls.
 
 use core::convert::Infallible;
 
@@ -9,38 +9,36 @@ use crate::engine::Engine;
 
 /// The error of an adapter's `UuidMap`; `E` is the ORM's own error.
 ///
-/// The message never repeats the ORM's message, which may contain the row's values: `source()` returns the ORM's
-/// error, for the log.
+/// The message never repeats the ORM's message because that may contain the row's values. `source()` returns the ORM's error, for the log.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MappingError<E> {
     /// The database or the ORM failed.
     #[error("a statement on the mapping table failed")]
     Database(#[source] E),
-    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside
-    /// of a transaction, the call was retried until its time was up (`retry_for`), or was not after a timeout.
-    #[error(
-        "conflict with another transaction: roll back and retry the whole transaction; to avoid it, map all ids of a transaction in one call"
-    )]
+    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a transaction the call
+    /// was retried for `retry_for`, but not after a timeout. To avoid conflicts, map all ids of a transaction in one call.
+    #[error("conflict with another transaction: roll back and retry the whole transaction")]
     Conflict(#[source] E),
-    /// The map has a hashed index, and the transaction does not see rows that were committed since it began.
+    /// The map has a hashed index, and the transaction does not see rows that were committed since it began. Begin it as READ COMMITTED,
+    /// map before it begins, or use the unique index.
     #[error(
-        "a map with a hashed index cannot be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique index"
+        "a map with a hashed index cannot be written in a transaction above READ COMMITTED: lower its isolation, or use the unique index"
     )]
     Isolation,
-    /// The map has a hashed index, and the server belongs to an engine that writes on several servers: a lock on one of them does not
-    /// keep the others from inserting.
+    /// The map has a hashed index, and the server's engine writes on several servers. A lock on one of them does not stop inserts on the
+    /// others.
     #[error(
-        "a map with a hashed index cannot be written on {engine}, which writes on several servers: use the unique index"
+        "a map with a hashed index cannot be written on {engine} because it writes on several servers: use the unique index"
     )]
     Cluster {
         /// The server's engine.
         engine: Engine,
     },
-    /// On MySQL, MariaDB and SQLite, the column of the UUIDs does not contain 16 bytes, and nothing would ever be found in it; or, on
-    /// MySQL and MariaDB, that of the integers contains something else.
+    /// On MySQL, MariaDB and SQLite, the column of the UUIDs does not contain 16 bytes, so a search would never find a row. On MySQL and
+    /// MariaDB, the column of the integers may also have another type. Convert the column, or create a mapping table by `create_sql`.
     #[error(
-        "expected UUIDs to be BINARY(16), on SQLite blobs of 16 bytes, and integers to be integers, found {found} in the column {column} of the table {table}: convert it, or create a mapping table with the map's create_sql"
+        "expected UUIDs of 16 bytes and integers, found {found} in the column {column} of the table {table}: convert it to the type in create_sql"
     )]
     Column {
         /// The table.
@@ -50,10 +48,11 @@ pub enum MappingError<E> {
         /// The column's type.
         found: String,
     },
-    /// The mapping table has not the index of [`create_sql`](crate::mapping::create_sql): without a unique one, one UUID could get two
+    /// The mapping table lacks the index of [`create_sql`](crate::mapping::create_sql). It must cover whole values and all rows. Unless it
+    /// is over the hash, it must be unique, because one UUID could get two integers otherwise. Its creation fails if a UUID already has two
     /// integers.
     #[error(
-        "expected an index over {columns} of the table {table}, on whole values and all rows, and unique unless it is over the hash, found none: create it as the map's create_sql does; that fails if a UUID already has two integers"
+        "expected an index over {columns} of the table {table}, on whole values of all rows, found none: create it with the map's create_sql"
     )]
     Index {
         /// The table.
@@ -61,13 +60,14 @@ pub enum MappingError<E> {
         /// The index's columns.
         columns: String,
     },
-    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock.
+    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock. Run the complete migration, including its INSERT. On
+    /// a cluster, wait until it has reached this node.
     #[error(
-        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
+        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT"
     )]
     Slots,
-    /// The next integer is another row's, or on PostgreSQL no integer is left. A counter is behind after an import, and on a replica to which rows were
-    /// copied without it, such as by PostgreSQL's logical replication.
+    /// The next integer belongs to another row, or PostgreSQL has no integer left. A counter is behind after an import. On a replica it is
+    /// behind if rows were copied without it, as PostgreSQL's logical replication does.
     #[error(
         "the counter of the table {table} is behind its greatest integer, or used up: set it past the greatest one"
     )]
@@ -75,12 +75,13 @@ pub enum MappingError<E> {
         /// The table.
         table: &'static str,
     },
-    /// A row that should be shown has no mapping.
+    /// A row of a view has no mapping. Insert the row with the integer that `issue` or `get_or_insert` returned, and delete the mapping
+    /// after the row. In a column of the row's own table, the UUID must not be NULL.
     #[error(
-        "a row has no external id: insert it with the integer that the map's `issue` or `get_or_insert` has returned, and delete the mapping after the row; with a column of its own, its UUID must not be NULL"
+        "a row has no external id: insert it with an integer from `issue` or `get_or_insert`, or set its own UUID"
     )]
     Unmapped,
-    /// Other transactions deleted the mappings each time that they were inserted.
+    /// Other transactions deleted the inserted mappings on every attempt.
     #[error("the mappings were deleted concurrently on every attempt; try again later")]
     Deleted,
 }

@@ -2,13 +2,13 @@
 //!
 //! [The guide](guide) is for users. All adapters share the other items.
 
-mod asked;
 mod cache;
 mod call;
 mod ddl;
 mod error;
 mod table;
 mod uuid_map;
+mod uuid_set;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -24,12 +24,11 @@ pub use self::uuid_map::Mapping;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 
-/// Returns the hash of a UUID that the hashed index contains: the first four bytes of its SHA-256 (FIPS 180-4),
-/// as a big-endian, signed integer.
+/// Returns the hash that the hashed index stores for a UUID: the first four bytes of its SHA-256 (FIPS 180-4) as a big-endian, signed
+/// integer.
 ///
-/// Use it for rows that another program writes. In SQL it is, on MySQL and MariaDB,
-/// `CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 * (LEFT(SHA2(uuid, 256), 1) >= '8')`, and on
-/// PostgreSQL `('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4`.
+/// Use it for rows that another program writes. On MySQL and MariaDB its SQL is `CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 *
+/// (LEFT(SHA2(uuid, 256), 1) >= '8')`, and on PostgreSQL `('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4`.
 ///
 /// ```
 /// use opaque_id_sql::mapping::uuid_hash;

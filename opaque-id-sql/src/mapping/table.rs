@@ -1,24 +1,23 @@
-//! The statements of a mapping table or a column of UUIDs, in each dialect, and the order in which they take locks.
+//! The statements of a mapping table or a column of UUIDs in each dialect, and the order of their locks.
 //!
-//! On PostgreSQL and SQLite a statement binds a list as one parameter (an array's text; bytes and JSON), so its text is the same for lists
-//! of every length: `Shared` builds it once, and the server prepares it once. On MySQL a list stands in `IN (…)` or `VALUES`, which all
-//! engines with its dialect accept, and calls cut it after [`longest_list`]. A single UUID is a parameter of its own everywhere.
+//! On PostgreSQL and SQLite a statement binds a list as one parameter: an array's text, bytes or JSON. So its text is the same for lists of
+//! every length. `Shared` builds it once, and the server prepares it once. On MySQL a list is in `IN (…)` or `VALUES`, because all engines
+//! with its dialect accept these. Calls cut such lists at [`longest_list`]. A single UUID is always a parameter of its own.
 //!
 //! # Locks
 //!
-//! - PostgreSQL, hashed index: advisory locks of the transaction. One is the map's and shared; its key is the first eight bytes of the
-//!   SHA-256 of `opaque-id ` and the table's name without its schema. One per hash has the first four of these bytes as its class. For
-//!   more than `MAX_HASH_LOCKS` UUIDs, only the map's is taken, exclusively. A snapshot from before the lock would not show the rows
-//!   of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
-//! - MySQL and MariaDB: the row of `opaque_id_slots`, in the map's schema, whose number is the low 14 bits of the hash. Its rows are locked
-//!   and never changed.
-//!   `GET_LOCK` does not work: it belongs to the session, so it is released before the caller's transaction commits, and a pooled
-//!   connection whose call was canceled keeps it.
+//! - PostgreSQL, hashed index: advisory locks of the transaction. The map has a shared lock. Its key is the first eight bytes of the
+//!   SHA-256 of `opaque-id ` and the table's name without its schema. Each hash has a lock in the class of the first four of these bytes.
+//!   For more than `MAX_HASH_LOCKS` UUIDs, only the map's lock is taken, exclusively. A snapshot from before the lock would not show the
+//!   rows of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
+//! - MySQL and MariaDB: a row of `opaque_id_slots` in the map's schema. Its number is the low 14 bits of the hash. The rows are locked and
+//!   never changed. `GET_LOCK` does not work because it belongs to the session. It is released before the caller's transaction commits, and
+//!   a pooled connection keeps it if its call was canceled.
 //! - SQLite: the database's write lock.
 //!
 //! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each other
-//! (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches with the locks that
-//! `lock` has taken; `lock_and_insert_missing` does both in one request.
+//! (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches under the locks of `lock`. `lock_and_insert_missing` does both in
+//! one request.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -29,19 +28,19 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::asked::{Asked, Hashed};
 use super::ddl::{self, Index, SLOTS, slots_table};
 use super::error::MappingError;
 use super::uuid_hash;
+use super::uuid_set::{Hashed, UuidSet};
 use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
 use crate::statement::{Cell, Column, Statement, Texts, Value};
 
-/// The number of hashes that a transaction locks one by one on PostgreSQL, whose lock table has room for this many
-/// per connection by default (`max_locks_per_transaction`). For more hashes it locks the map.
+/// The number of hashes that a transaction locks one by one on PostgreSQL. Its lock table has room for this many per connection by default
+/// (`max_locks_per_transaction`). For more hashes the transaction locks the map.
 const MAX_HASH_LOCKS: usize = 64;
 
-/// Returns how many UUIDs or integers a statement searches for. MySQL scans the index for tens of thousands of literals
+/// Returns the number of UUIDs or integers that a statement searches for. With tens of thousands of literals MySQL scans the index
 /// (`range_optimizer_max_mem_size`), and MariaDB makes a table of a thousand and more (`in_predicate_conversion_threshold`).
 pub(super) const fn longest_list(dialect: Dialect) -> usize {
     match dialect {
@@ -50,16 +49,16 @@ pub(super) const fn longest_list(dialect: Dialect) -> usize {
     }
 }
 
-/// The type that SQLite gives the greatest UUID of no rows.
+/// SQLite's type of the greatest UUID of an empty table.
 pub(super) const EMPTY: &str = "null";
 
-/// The type that columns without their index have.
+/// The reported type of columns without their index.
 const NO_INDEX: &str = "no index";
 
-/// The columns of every row that a mapping table returns.
+/// The columns of a mapping table's rows.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
 
-/// The same columns, and [`FOUND`] for a row that the statement has not inserted.
+/// The columns of [`MAPPING`] and [`FOUND`] for a row that the statement has not inserted.
 const FOUND_OR_NEW: &[Column] = &[Column::Integer, Column::Uuid, Column::Integer];
 
 /// The third cell of a row that [`insert_missing`](Table::insert_missing) has found.
@@ -70,9 +69,9 @@ pub(super) const FOUND: Cell = Cell::Integer(0);
 pub(super) struct Table {
     name: &'static str,
     index: Index,
-    /// The columns, if the table is the rows' own and not a mapping table.
+    /// The columns of the rows' own table, or `None` for a mapping table.
     rows: Option<Columns>,
-    /// The domain by which a shared table distinguishes this map's rows from others'.
+    /// The domain that marks this map's rows in a shared table.
     resource: Option<&'static str>,
     retry_for: Duration,
     shared: Arc<Shared>,
@@ -88,11 +87,11 @@ struct Columns {
 /// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
-    /// The texts for one UUID, and for lists of every length where they are bound, by name and dialect.
+    /// The texts by name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves every length.
     texts: Texts<(&'static str, bool, Dialect), Arc<str>>,
     /// Whether the columns have been checked.
     is_column_checked: AtomicBool,
-    /// Whether the server has been found to be no cluster that writes on several nodes.
+    /// Whether the server has been checked not to be a cluster that writes on several nodes.
     is_server_checked: AtomicBool,
 }
 
@@ -124,12 +123,12 @@ impl Table {
         }
     }
 
-    /// A table of rows, which have both an integer and a UUID. Only searches work.
+    /// Creates a table of rows that have both an integer and a UUID. Only searches work.
     ///
     /// # Panics
     /// Unless the names are valid.
     #[track_caller]
-    pub(super) fn of_rows(name: &'static str, id: &'static str, uuid: &'static str) -> Self {
+    pub(super) fn for_rows(name: &'static str, id: &'static str, uuid: &'static str) -> Self {
         for column in [id, uuid] {
             if !ddl::is_identifier(column) {
                 panic!(
@@ -144,7 +143,7 @@ impl Table {
         self.rows.unwrap_or(Columns { id: "id", uuid: "uuid" })
     }
 
-    /// Returns the table and its columns as statements have them. Those of rows may be reserved words.
+    /// Returns the table and its columns for statements. Names of a user's columns may be reserved words, so they are quoted.
     fn names(&self, dialect: Dialect) -> [String; 3] {
         let quote = match (self.rows, dialect) {
             (None, _) => "",
@@ -158,7 +157,7 @@ impl Table {
         [self.name, id, uuid].map(quoted)
     }
 
-    /// Returns what a search selects: also integers of other widths.
+    /// Returns the selected columns of a search. It converts integers of other widths.
     fn mapping(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
         match (self.rows, dialect) {
@@ -192,7 +191,7 @@ impl Table {
     }
 
     /// Returns the statement that finds the rows of the given UUIDs.
-    pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+    pub(super) fn find(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         let sql = || {
             let (mapping, found) = (self.mapping(dialect), self.found(dialect, uuids));
             format!("SELECT {mapping} FROM {found}{}", dialect.all_rows())
@@ -200,9 +199,9 @@ impl Table {
         self.on_list(dialect, "find", uuids, sql, MAPPING)
     }
 
-    /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
-    /// began: MySQL's default isolation shows these only to locking reads.
-    pub(super) fn find_latest(&self, uuids: &Asked) -> Statement {
+    /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction began. MySQL's default
+    /// isolation shows these only to locking reads.
+    pub(super) fn find_latest(&self, uuids: &UuidSet) -> Statement {
         let dialect = Dialect::MySql;
         let sql = || {
             let found = self.found(dialect, uuids);
@@ -211,12 +210,12 @@ impl Table {
         self.on_list(dialect, "find latest", uuids, sql, MAPPING)
     }
 
-    /// Returns a statement on one UUID, which it binds in the place of [`one`](Self::one), or on a list.
+    /// Returns a statement on one UUID or on a list. A single UUID is bound in the place of [`one`](Self::one).
     fn on_list(
         &self,
         dialect: Dialect,
         text: &'static str,
-        uuids: &Asked,
+        uuids: &UuidSet,
         sql: impl FnOnce() -> String,
         columns: &'static [Column],
     ) -> Statement {
@@ -235,7 +234,7 @@ impl Table {
         Statement::new(sql, values, columns)
     }
 
-    /// Returns the placeholders of the hash, if there is one, and the UUID of a statement on one UUID.
+    /// Returns the placeholders of a single UUID: one for its hash, if there is a hash, and one for the UUID.
     fn one(&self, dialect: Dialect) -> (&'static str, &'static str) {
         match (dialect, self.index) {
             (Dialect::Postgres, Index::Unique) => ("", "CAST(CAST($1 AS text) AS uuid)"),
@@ -246,8 +245,8 @@ impl Table {
         }
     }
 
-    /// Returns the relation of the rows `m` of the UUIDs.
-    fn found(&self, dialect: Dialect, uuids: &Asked) -> String {
+    /// Returns the relation `m` of the UUIDs' rows.
+    fn found(&self, dialect: Dialect, uuids: &UuidSet) -> String {
         let [name, _, column] = self.names(dialect);
         let index = self.index_hint(dialect);
         let (hash, which) = match (dialect, &**uuids) {
@@ -269,8 +268,8 @@ impl Table {
         format!("{name} AS m{index} WHERE {hash}m.{column} {which}{}", self.is_ours(dialect))
     }
 
-    /// Returns the relation of the row `m` of each UUID in `asked`, by the index: for a plain join PostgreSQL would read
-    /// the whole table until it has statistics.
+    /// Returns the relation `m` of the row of each UUID in `asked`. It uses the index. For a plain join PostgreSQL would read the whole
+    /// table until it has statistics.
     fn lateral(&self) -> String {
         let ([name, id, uuid], on) =
             (self.names(Dialect::Postgres), self.is_asked(Dialect::Postgres));
@@ -301,9 +300,9 @@ impl Table {
         Statement::new(sql, vec![asked], MAPPING)
     }
 
-    /// Inserts a row for each UUID. It fails if a unique index has one of them. A list on MySQL is one of values: InnoDB gives these
-    /// consecutive integers, and does not lock its counter for the whole statement, as it may for `INSERT … SELECT`.
-    pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+    /// Inserts a row for each UUID. It fails if a unique index contains one of them. A list on MySQL uses `VALUES`, because InnoDB gives
+    /// these consecutive integers. For `INSERT … SELECT` it may lock its counter for the whole statement.
+    pub(super) fn insert(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         let (returning, columns) = returning(dialect);
         let sql = || {
             let insert = self.insert_into();
@@ -336,7 +335,7 @@ impl Table {
     /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
     pub(super) fn insertion_order<'a>(
         &self,
-        uuids: &'a Asked,
+        uuids: &'a UuidSet,
     ) -> impl Iterator<Item = Uuid> + use<'a> {
         let (plain, hashed) = match self.index {
             Index::Unique => (&**uuids, &[][..]),
@@ -347,10 +346,10 @@ impl Table {
     }
 
     /// Inserts a row for each UUID that has none. For a hashed index in a transaction a [`lock`](Self::lock) precedes it. For a unique
-    /// index on PostgreSQL it also returns the rows that it [finds](FOUND), and passes over a UUID that another transaction has inserted since
-    /// the statement began: it returns no row for that.
-    pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        // The offset keeps PostgreSQL from a join, for which it would read the whole table until it has statistics.
+    /// index on PostgreSQL it also returns the rows that it [finds](FOUND). It skips a UUID that another transaction has inserted since the
+    /// statement began, and returns no row for it.
+    pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
+        // The offset keeps PostgreSQL from a join. For a join it would read the whole table until it has statistics.
         let end = if dialect == Dialect::Postgres { " OFFSET 0" } else { "" };
         let sql = || self.insert_missing_sql(dialect, &self.asked(dialect, uuids), end);
         let columns = match (dialect, self.index) {
@@ -361,16 +360,14 @@ impl Table {
         self.on_list(dialect, "insert missing", uuids, sql, columns)
     }
 
-    /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing), in a single request whose
-    /// transaction ends with it, whatever becomes of the caller. It consists of several statements, which cannot be
-    /// prepared.
-    pub(super) fn lock_and_insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        // For the transaction of the next statement on MySQL, and for that of the request on PostgreSQL.
+    /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing) in a single request. Its transaction ends with the
+    /// request, even if the caller is dropped. The request has several statements, so it cannot be prepared.
+    pub(super) fn lock_and_insert_missing(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
+        // This applies to the transaction of the next statement on MySQL, and to the request's on PostgreSQL.
         const READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
         let sql = match dialect {
             Dialect::MySql => {
-                // The limit keeps the server from merging the list into the statement: all locks are taken before the
-                // first row is inserted.
+                // The limit keeps the server from merging the list into the statement, so all locks precede the first insert.
                 let mask = SLOTS - 1;
                 let locked = format!(
                     "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {slots} AS slots ON \
@@ -410,12 +407,11 @@ impl Table {
         )
     }
 
-    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL
-    /// it returns no rows if the transaction cannot be used for it. On MySQL it returns a row for each of the
-    /// [`slots`](Asked::slots).
-    pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL it returns no row if
+    /// the transaction's isolation is too high. On MySQL it returns a row for each of the [`slots`](UuidSet::slots).
+    pub(super) fn lock(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         const LOCKED: &[Column] = &[Column::Integer];
-        // A snapshot from before the lock would not show what its last holder has inserted.
+        // A snapshot from before the lock would not show the inserts of its last holder.
         const USABLE: &str =
             "current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')";
         if dialect == Dialect::MySql {
@@ -452,17 +448,17 @@ impl Table {
         Statement::new(self.text(dialect, text, false, sql), values, LOCKED)
     }
 
-    /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
+    /// Returns whether a statement must [check the column](Self::check_column). A clone may record a check at any time.
     pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
-        // PostgreSQL compares UUIDs with UUIDs only, and rows may be those of a view, which has no index.
+        // PostgreSQL compares UUIDs only with UUIDs. The rows may belong to a view, and a view has no index.
         let can_differ = dialect != Dialect::Postgres || self.rows.is_none();
         can_differ && !self.shared.is_column_checked.load(Ordering::Relaxed)
     }
 
-    /// Returns the statement that finds a column whose type is another than the one of [`create_sql`](Self::create_sql), and the type. With
-    /// another for the UUIDs, MySQL and SQLite compare and find nothing; with another for the integers, MySQL makes any of them. SQLite's
-    /// columns have values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. Of a mapping table the
-    /// statement also finds that it has not the [index](NO_INDEX).
+    /// Returns the statement that finds a column with another type than [`create_sql`](Self::create_sql) gives it, and that type. With
+    /// another type of the UUIDs, MySQL and SQLite compare and find nothing. With another type of the integers, MySQL converts any value to
+    /// an integer. A column of SQLite has values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. For a
+    /// mapping table the statement also reports a missing [index](NO_INDEX).
     pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
             if dialect == Dialect::Sqlite && self.rows.is_some() {
@@ -494,8 +490,8 @@ impl Table {
         )
     }
 
-    /// Returns the query for the columns of the index that the map needs, if its table has no such index: a unique one over whole values
-    /// of all rows, or one that begins with the hash. A view has none.
+    /// Returns the query for the columns of the required index if the table has no such index. The index is unique over whole values of all
+    /// rows, or begins with the hash. A view has none.
     fn no_index(&self, dialect: Dialect) -> String {
         let columns = match self.index {
             Index::Unique => ddl::unique_columns(self.resource.is_some()),
@@ -553,7 +549,7 @@ impl Table {
         self.shared.is_column_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the server's engine must be found out first. A clone may note at any time that it has been.
+    /// Returns whether the server's engine is still unknown. A clone may record a check at any time.
     pub(super) fn is_server_to_check(&self, dialect: Dialect) -> bool {
         self.is_hashed()
             && dialect != Dialect::Sqlite
@@ -581,7 +577,7 @@ impl Table {
         self.index == Index::Hashed
     }
 
-    pub(super) fn delete(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+    pub(super) fn delete(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         let sql = || {
             let (name, found) = (self.name, self.found(dialect, uuids));
             match dialect {
@@ -623,9 +619,9 @@ impl Table {
         values
     }
 
-    /// Returns the relation `asked` of the UUIDs: `(uuid)`, or `(hash, uuid)` for the hashed index. On MySQL it has a list as
-    /// literals, elsewhere [`on_list`](Self::on_list) binds it.
-    fn asked(&self, dialect: Dialect, uuids: &Asked) -> Cow<'static, str> {
+    /// Returns the relation `asked` of the UUIDs: `(uuid)`, or `(hash, uuid)` for the hashed index. MySQL gets a list as literals.
+    /// Elsewhere [`on_list`](Self::on_list) binds it.
+    fn asked(&self, dialect: Dialect, uuids: &UuidSet) -> Cow<'static, str> {
         match (self.index, dialect) {
             (_, Dialect::Postgres | Dialect::Sqlite) if uuids.len() == 1 => {
                 let (hash, uuid) = self.one(dialect);
@@ -633,7 +629,7 @@ impl Table {
                 format!("(SELECT {hash}{uuid} AS uuid) AS asked").into()
             }
             (_, Dialect::MySql) => {
-                // MySQL's grammar needs ROW, of which MariaDB's knows nothing.
+                // MySQL's grammar needs ROW, and MariaDB's does not have it.
                 let row =
                     |(hash, uuid): &Hashed| format!("/*!80019 ROW*/({hash},{})", literal(uuid));
                 let rows = uuids.hashed().iter().map(row).collect::<Vec<_>>().join(",");
@@ -653,7 +649,7 @@ impl Table {
             (Index::Unique, Dialect::Postgres) => {
                 "unnest(CAST(CAST($1 AS text) AS uuid[])) AS asked (uuid)".into()
             }
-            // A JSON array with an element for every 16 bytes.
+            // The JSON array has an element for every 16 bytes.
             (Index::Unique, Dialect::Sqlite) => {
                 "(SELECT substr(?1, key * 16 + 1, 16) AS uuid FROM json_each('[0' || \
                  replace(hex(zeroblob(length(?1) / 16 - 1)), '00', ',0') || ']')) AS asked"
@@ -662,7 +658,7 @@ impl Table {
         }
     }
 
-    fn asked_values(&self, dialect: Dialect, uuids: &Asked) -> Vec<Value> {
+    fn asked_values(&self, dialect: Dialect, uuids: &UuidSet) -> Vec<Value> {
         let hashes = self.is_hashed().then(|| {
             let hashes = uuids.hashed().iter();
             list(dialect, hashes.map(|(hash, _)| i64::from(*hash)))
@@ -679,7 +675,7 @@ impl Table {
         hashes.into_iter().chain([uuids]).collect()
     }
 
-    /// Returns the condition that the row `m` is the one of a UUID in `asked`.
+    /// Returns the condition that the row `m` belongs to a UUID in `asked`.
     fn is_asked(&self, dialect: Dialect) -> String {
         let [_, _, uuid] = self.names(dialect);
         let hash = self.if_hashed(|| "m.hash = asked.hash AND ".to_owned());
@@ -690,8 +686,8 @@ impl Table {
         if self.is_hashed() { sql() } else { String::new() }
     }
 
-    /// Returns a hint, as MySQL and MariaDB would read the whole of a small table, and lock all of its rows, and of any table
-    /// without statistics.
+    /// Returns an index hint. Without it MySQL and MariaDB would read and lock the whole of a small table, and of any table without
+    /// statistics.
     fn index_hint(&self, dialect: Dialect) -> String {
         match (dialect, self.rows) {
             (Dialect::MySql, None) => format!(" FORCE INDEX ({})", self.index.name(self.name)),
@@ -699,8 +695,8 @@ impl Table {
         }
     }
 
-    /// Returns the condition that the row `m` is a mapping of this map. Of a table of rows, those with a NULL are none: drivers read
-    /// SQLite's NULL as 0.
+    /// Returns the condition that the row `m` is a mapping of this map. A row of a user's table with a NULL is not a mapping, because
+    /// drivers read SQLite's NULL as 0.
     fn is_ours(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
         match (self.rows, self.resource) {
@@ -711,7 +707,7 @@ impl Table {
     }
 }
 
-/// Returns the clause by which an insert returns rows, where it can, and their columns.
+/// Returns the clause that makes an insert return rows, if the dialect has it, and their columns.
 fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
     match dialect {
         Dialect::MySql => ("", &[]),
@@ -719,7 +715,7 @@ fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns a UUID as MySQL reads it in a statement.
+/// Returns a UUID as a MySQL literal.
 fn literal(uuid: &Uuid) -> String {
     format!("0x{}", uuid.simple())
 }
@@ -738,9 +734,8 @@ fn list(dialect: Dialect, numbers: impl IntoIterator<Item = i64>) -> Value {
     })
 }
 
-/// Returns the key of a map's advisory lock: the first eight bytes of the SHA-256 of `opaque-id ` and the table's
-/// name without its schema, which other code may leave out. The first four of these bytes are the class of the
-/// locks of the map's hashes.
+/// Returns the key of a map's advisory lock: the first eight bytes of the SHA-256 of `opaque-id ` and the table's name without its schema,
+/// because other code may omit the schema. The first four of these bytes are the class of the hashes' locks.
 fn lock_key(name: &str) -> i64 {
     let name = name.split_once('.').map_or(name, |(_, table)| table);
     let digest = Sha256::new().chain_update("opaque-id ").chain_update(name).finalize();
@@ -758,10 +753,10 @@ mod tests {
         assert_ne!(lock_key("order_ids"), lock_key("invoice_ids"));
     }
 
-    /// With those of the connection's default database, two connections would not wait for each other.
+    /// With the slots of each connection's default database, two connections would not wait for each other.
     #[test]
     fn the_slots_are_in_the_schema_of_the_map() {
-        let uuids = Asked::new(vec![Uuid::nil()]);
+        let uuids = UuidSet::new(vec![Uuid::nil()]);
         for (name, slots) in
             [("shop.order_ids", " shop.opaque_id_slots "), ("order_ids", " opaque_id_slots ")]
         {
@@ -781,7 +776,7 @@ mod tests {
             let table = Table::new("ids", index);
             for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
                 let [two, many] = [&uuids[..2], &uuids]
-                    .map(|uuids| table.find(dialect, &Asked::new(uuids.to_vec())));
+                    .map(|uuids| table.find(dialect, &UuidSet::new(uuids.to_vec())));
                 assert!(Arc::ptr_eq(&two.sql, &many.sql));
             }
         }
@@ -790,7 +785,7 @@ mod tests {
     #[test]
     fn the_unique_index_needs_no_hash() {
         let table = Table::new("ids", Index::Unique);
-        let uuids = Asked::new(vec![Uuid::nil()]);
+        let uuids = UuidSet::new(vec![Uuid::nil()]);
         for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
             for statement in [
                 table.find(dialect, &uuids),
@@ -806,9 +801,9 @@ mod tests {
     #[test]
     fn every_call_takes_its_locks_in_one_order() {
         let mut uuids: Vec<_> = (0..1_000).map(Uuid::from_u128).collect();
-        let all = Asked::new(uuids.clone()).hashed().to_vec();
+        let all = UuidSet::new(uuids.clone()).hashed().to_vec();
         uuids.rotate_left(333);
-        assert_eq!(all, Asked::new(uuids).hashed());
+        assert_eq!(all, UuidSet::new(uuids).hashed());
         let mask = i32::from(SLOTS) - 1;
         assert!(all.is_sorted_by_key(|(hash, _)| hash & mask));
     }

@@ -1,7 +1,7 @@
 //! The content of an adapter's `UuidMap` and `UuidColumn`, and the macro that writes the types.
 //!
-//! Each method of one asks its [`Mapping`] for a call, and runs the call in the ORM's way. The macro stamps signatures and docs only. Generic types cannot replace it: a connection is
-//! passed by value to sqlx, by `&` to SeaORM and by `&mut` to diesel, and diesel's calls are blocking or not.
+//! Each method asks its [`Mapping`] for a call and runs the call in the ORM's way. The macro only writes signatures and docs. Generic types
+//! cannot replace it: sqlx takes a connection by value, SeaORM by `&` and diesel by `&mut`, and diesel's calls are blocking or not.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -14,15 +14,15 @@ use opaque_id_core::{External, IntoView, Keyring};
 use uuid::Uuid;
 
 use super::cache::Cache;
-use super::call::{Connected, Found, Mapped, Refusal};
+use super::call::{Connected, FoundMappings, Mapped, Refusal};
 use super::ddl::Index;
 use super::error::MappingError;
 use super::table::Table;
 use crate::call::{Call, Session};
 use crate::dialect::Dialect;
 
-/// The content of an adapter's `UuidMap` and `UuidColumn`: the table, the cache, and what generates UUIDs unless they are
-/// random. It builds the calls, which determine their statements.
+/// The content of an adapter's `UuidMap` and `UuidColumn`: the table, the cache, and the generator of UUIDs that are not random. It builds
+/// the calls.
 pub struct Mapping<T> {
     table: Table,
     cache: Option<Arc<Cache>>,
@@ -39,7 +39,7 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     #[track_caller]
     pub fn new(table: &'static str, index: Index) -> Self {
-        Self::of(Table::new(table, index))
+        Self::with_table(Table::new(table, index))
     }
 
     /// Uses two columns of the rows' own table.
@@ -49,10 +49,10 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     #[track_caller]
     pub fn of_rows(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
-        Self::of(Table::of_rows(table, id, uuid))
+        Self::with_table(Table::for_rows(table, id, uuid))
     }
 
-    fn of(table: Table) -> Self {
+    fn with_table(table: Table) -> Self {
         Self { table, cache: None, generator: None, resource: PhantomData }
     }
 
@@ -210,9 +210,9 @@ impl<T: MappedResource> Mapping<T> {
         recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    /// Adds the mappings to the cache that are known to be committed, and returns all, with those that were known before.
-    fn cache(&self, found: Found, known: Vec<Mapped>) -> Vec<Mapped> {
-        let Found { mut mappings, began, is_inserted, is_in_transaction } = found;
+    /// Adds the committed mappings to the cache, and returns all with the already known ones.
+    fn cache(&self, found: FoundMappings, known: Vec<Mapped>) -> Vec<Mapped> {
+        let FoundMappings { mut mappings, began, is_inserted, is_in_transaction } = found;
         if let Some(cache) = self.cache.as_ref().filter(|_| !is_in_transaction) {
             cache.insert_all(&mappings, is_inserted, began, Instant::now());
         }
@@ -234,7 +234,7 @@ fn internal_ids<T: MappedResource>(
     ids.iter().map(id).collect()
 }
 
-/// Splits the ids into the mappings that a cache has and the ids that it does not have.
+/// Splits the ids into the mappings in a cache and the missing ids.
 fn recall<K: Copy>(
     asked: impl Iterator<Item = K>,
     cached: impl Fn(K) -> Option<Mapped>,
@@ -271,8 +271,8 @@ impl<T> fmt::Debug for Mapping<T> {
     }
 }
 
-/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`: the types, and each call once. The adapter has a function `run(on, call)`, and the
-/// type of `on` is the type of the calls' first argument.
+/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`. The adapter has a function `run(on, call)`. The type of `on` is the type of the
+/// calls' first argument.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map {
@@ -293,12 +293,12 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $column<T> {
-            /// Uses two columns of a table: the integers of the rows, and their public UUIDs, which need a unique index. Rows
-            /// whose UUID is NULL have no external id.
+            /// Uses two columns of a table: the integers of the rows, and their public UUIDs. The UUIDs need a unique index. A row with a
+            /// NULL UUID has no external id.
             ///
             /// # Panics
-            /// Unless each name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
-            /// precede that of the table.
+            /// Unless each name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede the
+            /// table's name.
             #[must_use]
             #[track_caller]
             pub fn new(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
@@ -311,28 +311,25 @@ macro_rules! uuid_map {
             /// and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
             ///
             /// # Panics
-            /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and
-            /// a dot may precede it.
+            /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
             #[must_use]
             #[track_caller]
             pub fn unique(table: &'static str) -> Self {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Unique))
             }
 
-            /// Creates a map in a table with an index over a 32-bit hash of the UUID. Rows with the same hash are
-            /// compared by UUID, and inserts of the same hash share a lock. Everything that writes to the table
-            /// must do so through such maps, on one server.
+            /// Creates a map in a table with an index over a 32-bit hash of the UUID. Rows with the same hash are compared by UUID, and
+            /// inserts of the same hash share a lock. All programs must write to the table through such maps, on one server.
             ///
             /// # Panics
-            /// As [`unique`](Self::unique).
+            /// Panics like [`unique`](Self::unique).
             #[must_use]
             #[track_caller]
             pub fn hashed(table: &'static str) -> Self {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Hashed))
             }
 
-            /// Shares the table with maps of other resources. A column `resource`, which contains the resource's
-            /// domain, distinguishes their rows.
+            /// Shares the table with maps of other resources. The column `resource` distinguishes their rows by the resource's domain.
             ///
             /// # Panics
             /// Unless the domain is a valid prefix.
@@ -342,30 +339,29 @@ macro_rules! uuid_map {
                 Self(self.0.shared())
             }
 
-            /// Sets how long a statement of a call is retried after its first conflict with another transaction. The default is
-            /// 10 seconds. In your transactions there are no retries. The setting does not limit how long a statement waits for a
-            /// lock: that is the session's lock timeout, after which there is no retry.
+            /// Sets the time for retries of a statement after its first conflict with another transaction. The default is 10 seconds. There
+            /// are no retries in your transactions. The setting does not limit the wait for a lock: the session's lock timeout does, and no
+            /// retry follows it.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))
             }
 
-            /// Adds a cache of `capacity` mappings in this process, which the map and its clones share.
+            /// Adds a cache of `capacity` mappings in this process. The map and its clones share it.
             ///
-            /// The cache keeps only mappings that are known to be committed: none that were read or inserted in the
-            /// caller's transaction. A mapping that this map deletes is never served after the call. If the call is in
-            /// the caller's transaction, the transaction must end within five minutes of the call. A mapping that
-            /// another process deletes may still be served: its integer belongs to no other UUID, so it identifies no
-            /// row. If ids are deleted and inserted again, do both in one process, or do not use the cache.
+            /// The cache keeps only committed mappings, so it ignores mappings that were read or inserted in the caller's transaction. A
+            /// mapping that this map deletes is never served after the call. If the call is in the caller's transaction, the transaction
+            /// must end within five minutes of the call. A mapping that another process deletes may still be served. Its integer belongs to
+            /// no other UUID, so it identifies no row. If ids are deleted and inserted again, do both in one process, or do not use the
+            /// cache.
             #[must_use]
             pub fn cached(self, capacity: usize) -> Self {
                 Self(self.0.cached(capacity))
             }
 
-            /// Generates the ids of [`issue`](Self::issue) so that those of a window of time are near each other in the
-            /// index, where random ones go all over it: see
-            /// [`PseudoOrderedGenerator`]($crate::__private::opaque_id_core::generator::PseudoOrderedGenerator). They
-            /// show clients which rows were inserted within the same window, and nothing else.
+            /// Generates the ids of [`issue`](Self::issue) so that ids of a window of time are near each other in the index. Random ids are
+            /// spread over the whole index. Clients can see which rows were inserted within the same window, and nothing else. See
+            /// [`PseudoOrderedGenerator`]($crate::__private::opaque_id_core::generator::PseudoOrderedGenerator).
             #[must_use]
             pub fn pseudo_ordered<K>(
                 self,
@@ -380,22 +376,22 @@ macro_rules! uuid_map {
                 Self(self.0.pseudo_ordered(generator))
             }
 
-            /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
-            /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
-            /// database: inserts in transactions of yours, and all inserts into hashed indexes, lock them.
+            /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB they also create
+            /// `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the database. Inserts in your transactions and all
+            /// inserts into hashed indexes lock them.
             #[must_use]
             pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
             }
 
-            /// Returns the statement that drops the table. `opaque_id_slots` stays: other maps may use it.
+            /// Returns the statement that drops the table. `opaque_id_slots` stays because other maps may use it.
             #[must_use]
             pub fn drop_sql(&self) -> ::std::string::String {
                 self.0.drop_sql()
             }
 
-            /// Generates an external id, which is a random UUIDv4 unless the map is
-            /// [`pseudo_ordered`](Self::pseudo_ordered), and its internal id.
+            /// Generates an external id and its internal id. The external id is a random UUIDv4 unless the map is
+            /// [`pseudo_ordered`](Self::pseudo_ordered).
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -410,8 +406,8 @@ macro_rules! uuid_map {
                 issued.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Generates `count` external ids and their internal ids, in one statement (two on MySQL and MariaDB, where a
-            /// single id needs one with sqlx and SeaORM).
+            /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB it needs two, but only one for
+            /// a single id with sqlx and SeaORM.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -426,8 +422,8 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.issue(count))$($await)*?)
             }
 
-            /// Returns the internal id of an external id that was created elsewhere, and inserts the mapping if it
-            /// does not exist. Every caller gets the same internal id, every time.
+            /// Returns the internal id of an external id from elsewhere, and inserts the mapping if it does not exist. Every call returns
+            /// the same internal id.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -440,9 +436,9 @@ macro_rules! uuid_map {
                 ids.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Returns the internal ids of external ids that were created elsewhere, in their order, and inserts the
-            /// mappings that do not exist. If all exist, it needs one statement. Map all ids of a transaction in
-            /// one call, as the calls of two transactions may wait for each other.
+            /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing mappings. If all exist, it
+            /// needs one statement. Map all ids of a transaction in one call, because the calls of two transactions may wait for each
+            /// other.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -454,8 +450,8 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.get_or_insert(ids))$($await)*?)
             }
 
-            /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
-            /// the same UUID is inserted again, it gets another integer.
+            /// Deletes a mapping and returns whether it existed. The integer is never assigned to another UUID. If the same UUID is
+            /// inserted again, it gets another integer.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -467,7 +463,7 @@ macro_rules! uuid_map {
                 Ok(self.delete_all(on, &[id])$($await)*? > 0)
             }
 
-            /// Deletes mappings with one statement for each list, or two with a cache, and returns how many existed.
+            /// Deletes mappings with one statement for each list, or two with a cache, and returns the number of existing ones.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -494,7 +490,7 @@ macro_rules! uuid_map {
             }
         }
 
-        /// Cheap; clones share the cache.
+        /// Cloning is cheap, and clones share the cache.
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
@@ -539,8 +535,8 @@ macro_rules! uuid_map {
                 Ok(self.to_external_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the external ids of internal ids, in their order, with one statement for each list: 1,000 rows
-            /// need one more query (two on MySQL and MariaDB), not 1,000.
+            /// Returns the external ids of internal ids, in their order, with one statement for each list. So 1,000 rows need one more
+            /// query (two on MySQL and MariaDB), not 1,000.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -555,12 +551,11 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.to_external(ids))$($await)*?)
             }
 
-            /// Converts rows into views with one statement for all external ids: that of a list of 1,000 rows as well. `id`
-            /// returns the internal id of a row. In the view, the external id is the field `#[view(given)]`; ids of sealed
-            /// resources are sealed with the keyring.
+            /// Converts rows into views with one statement for all external ids, also for a list of 1,000 rows. `id` returns the internal
+            /// id of a row. In the view, the external id is the field `#[view(given)]`. The keyring seals ids of sealed resources.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError), which is `Unmapped` if a row has no mapping.
+            /// [`MappingError`]($crate::mapping::MappingError). It is `Unmapped` if a row has no mapping.
             pub $($async)* fn view_all<$($generics)*, M, V>(
                 &self,
                 on: $on,
@@ -603,7 +598,7 @@ mod tests {
         }
     }
 
-    /// Those of a minute have a prefix of 48 bits, those of another one have another.
+    /// The ids of a minute share a prefix of 48 bits.
     #[test]
     fn issued_ids_are_near_each_other_if_the_map_is_pseudo_ordered() {
         let map = Mapping::<Order>::new("order_ids", Index::Unique);

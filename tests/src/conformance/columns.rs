@@ -151,7 +151,7 @@ pub trait ColumnShop: IntegerShop {
     /// Returns the profiles in the order of ids.
     async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>>;
     async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result;
-    /// Returns the profiles whose blind index has this fingerprint.
+    /// Returns the profiles with this fingerprint in the blind index.
     async fn profiles_at(&self, address: &Fingerprint<Self::User>) -> Result<Vec<ProfileOf<Self>>>;
 }
 
@@ -239,7 +239,7 @@ pub fn all<S: ColumnShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
         columns_come_back
-        columns_that_are_not_what_they_were
+        columns_that_were_altered
         columns_are_trained_and_rekeyed
         columns_follow_a_rotation
         columns_of_rows_by_integers
@@ -446,10 +446,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verd
 }
 
 /// Changes to values by a server, or by an attacker with its password.
-async fn columns_that_are_not_what_they_were<S: ColumnShop>(
-    shop: &S,
-    database: &Database,
-) -> Verdict {
+async fn columns_that_were_altered<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     shop.create_profiles(database).await?;
     let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
     let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
@@ -884,7 +881,7 @@ fn text(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// Reads all addresses as an application does in the period in which both forms are accepted.
+/// Reads all addresses as an application does while both forms are accepted.
 async fn read_addresses<S: ColumnShop>(
     shop: &S,
     database: &Database,
@@ -916,7 +913,7 @@ async fn columns_are_encrypted_while_clients_write<S: ColumnShop>(
     assert_eq!(shop.profiles_at(&S::fingerprint(&column, "ZÜRICH 7")?).await?[0].id, ids[7]);
     database.execute("CREATE UNIQUE INDEX addresses ON profiles (address_index)")?;
 
-    // The first client has the rows of even numbers, and the second one those of odd numbers.
+    // The first client has the rows of even numbers, and the second one has the others.
     let write = async |_: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
         for round in rounds {
             for (place, id) in ids.iter().enumerate().skip(number).step_by(2 * 5) {
@@ -977,7 +974,7 @@ async fn columns_are_encrypted_while_clients_write<S: ColumnShop>(
     let again = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
     assert_eq!((again.rows, again.lost), (0, 0));
 
-    // The way back, of which the first attempt ends early.
+    // The first attempt to go back ends early.
     let killed = |count: u64| {
         if count >= 64 {
             resume_unwind(Box::new("in the middle"))
@@ -1039,7 +1036,7 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
     let back = shop.convert(&column, &address(), Conversion::Plaintext, |_| {}).await?;
     assert_eq!((back.plaintext, back.problems.len()), (ROWS as u64 - 2, 2), "{:?}", back.problems);
 
-    // Values that are JSON, and a table whose column is missing.
+    // The values are JSON, and a column is missing.
     let strings = shop.open_column::<S::User, Json>(&keyring(0)?, ADDRESS.into(), None).await;
     assert!(error(strings).contains("to contain json, found raw"));
     let missing =

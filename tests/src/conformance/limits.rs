@@ -36,7 +36,7 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
     }
 }
 
-/// The statements of a call in the server's own log are those of the guide's table.
+/// The server's own log has the statements of the guide's table for each call.
 async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
     shop: &S,
     database: &Database,

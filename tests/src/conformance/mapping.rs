@@ -1,4 +1,4 @@
-//! The cases of mapping tables, with both indexes, each written once.
+//! The cases of mapping tables with both indexes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
-/// What a map is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+/// The calls on a map with a connection, as calls of a macro: the arguments and the result of each.
 #[macro_export]
 macro_rules! map_methods {
     ($write:ident $($with:tt)*) => {
@@ -39,11 +39,11 @@ macro_rules! map_methods {
     };
 }
 
-/// What every adapter does with its map, each in its ORM's own way.
+/// Every adapter's calls on its map, each in its ORM's own way.
 pub trait MapShop: Shop {
-    /// In the form `mapped`.
+    /// A resource in the form `mapped`.
     type Invoice: MappedResource;
-    /// In the form `mapped_uuid`.
+    /// A resource in the form `mapped_uuid`.
     type Receipt: MappedResource;
     type Map<T: MappedResource>: Clone + Send + Sync;
 
@@ -61,7 +61,7 @@ pub trait MapShop: Shop {
         rows: Vec<Row<T>>,
     ) -> Result<Vec<RowView<T>>>;
 
-    /// Searches two columns of a table of rows, for each of the ids alone, and for all at once.
+    /// Searches two columns of a table of rows, for each of the ids alone and for all at once.
     async fn in_rows<T: MappedResource>(
         &self,
         names: [&'static str; 3],
@@ -75,8 +75,8 @@ pub trait MapShop: Shop {
         externals: &[External<T>],
     ) -> Result<Vec<IdOf<T>>>;
 
-    /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
-    /// then commits or rolls back. `prepare` is run on the connection before.
+    /// Gets or inserts `first`, calls `hold`, does the same with `second`, and commits or rolls back. All of this is in a transaction of
+    /// the caller. `prepare` runs on the connection before.
     async fn in_a_transaction<T: MappedResource>(
         &self,
         map: &Self::Map<T>,
@@ -100,8 +100,8 @@ pub trait MapShop: Shop {
         inserted
     }
 
-    /// In a transaction of the caller's: runs a statement, calls `hold`, and fails to commit. Returns what the adapter's
-    /// `retry` says of that. `prepare` is run on the connection before.
+    /// Runs a statement, calls `hold`, and fails to commit, in a transaction of the caller. Returns the adapter's `retry` of that error.
+    /// `prepare` runs on the connection before.
     async fn retry_at_commit(
         &self,
         prepare: &str,
@@ -118,10 +118,10 @@ pub trait MapShop: Shop {
     }
 }
 
-/// What was found for external ids and for integers.
+/// The results for external ids and for integers.
 pub type InRows<T> = (Vec<Option<IdOf<T>>>, Vec<Option<External<T>>>);
 
-/// Rows may have ids of other resources.
+/// Returns a keyring, because rows may have ids of other resources.
 pub fn keyring() -> Result<Keyring> {
     Ok(Keyring::builder().sealing(0, MasterSecret::generate()).build()?)
 }
@@ -131,7 +131,7 @@ pub struct Row<T: MappedResource> {
     pub id: IdOf<T>,
 }
 
-/// What an API shows of it, as the derive writes it for a resource that is not generic.
+/// The API's view of a row. The derive writes this for a resource that is not generic.
 pub struct RowView<T: MappedResource>(External<T>);
 
 impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
@@ -140,7 +140,7 @@ impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
     }
 }
 
-/// Writes what is the same in every adapter. The expressions are the map's connection, outside of a transaction and inside of one, and the
+/// Writes the calls that are the same in every adapter. The expressions are the map's connection outside and inside of a transaction. The
 /// path makes a future of a call.
 #[macro_export]
 macro_rules! map_calls {
@@ -208,7 +208,7 @@ macro_rules! map_calls {
     };
 }
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name, for one adapter.
 pub fn all<S: MapShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
@@ -228,7 +228,7 @@ pub fn all<S: MapShop>() -> Cases {
 
 pub const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
 
-/// Both, or the one that `OPAQUE_ID_TEST_INDEX` names.
+/// Returns both indexes, or the one that `OPAQUE_ID_TEST_INDEX` names.
 pub fn indexes() -> impl Iterator<Item = Index> {
     let only = std::env::var("OPAQUE_ID_TEST_INDEX").ok();
     let is_wanted =
@@ -246,24 +246,24 @@ pub fn dialect(kind: Kind) -> Dialect {
     }
 }
 
-/// The map with an index, whose table is named after it.
+/// Returns the map with an index. Its table is named after the index.
 pub fn map<S: MapShop>(index: Index) -> Invoices<S> {
     S::open(index, if index == Index::Unique { "unique_ids" } else { "hashed_ids" })
 }
 
-/// The map with an index, and its table.
+/// Creates the map with an index, and its table.
 pub fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
     let map = map::<S>(index);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
     Ok(map)
 }
 
-/// How many rows there are of what stands after FROM.
+/// Returns the number of rows of an expression after FROM.
 pub fn count(database: &Database, from: &str) -> Result<usize> {
     Ok(usize::try_from(database.integer("COUNT(*)", from)?)?)
 }
 
-/// On a thread and a connection of its own, while the caller's are busy.
+/// Runs a call on a thread and a connection of its own, while the caller's are busy.
 pub fn on_another_connection<S: MapShop, T: Send>(
     database: &Database,
     act: impl AsyncFnOnce(S) -> Result<T> + Send,
@@ -306,7 +306,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Ver
         let again = shop.get_or_insert(map, theirs).await?;
         assert!(seen.insert(again), "the integer of a deleted UUID was given away");
 
-        // Clusters count in steps of their own.
+        // Clusters have their own increments.
         if database.kind == Kind::Sqlite || database.kind.is_contained() {
             let (_, before) = shop.issue(map).await?;
             shop.get_or_insert(map, ours).await?;
@@ -319,7 +319,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Ver
             database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
             let theirs = random(100);
             let inserted = match index {
-                // Outside of a transaction it needs no lock.
+                // The unique index needs no lock outside of a transaction.
                 Index::Unique => {
                     shop.get_or_insert_all(map, &random(100)).await?;
                     shop.in_a_transaction(map, "", &theirs, || {}, &[], true).await
@@ -342,7 +342,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Verdic
         assert_eq!(BTreeSet::from_iter(&ids).len(), 10_000);
         assert_eq!(count(database, table)?, 10_000);
 
-        // In any order, with repetitions, known and unknown.
+        // The ids are in any order, with repetitions, known and unknown.
         let by_external: HashMap<_, _> = theirs.iter().copied().zip(ids).collect();
         theirs.reverse();
         theirs.push(theirs[0]);
@@ -409,7 +409,7 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     Ok(Passed)
 }
 
-/// Two UUIDs of one hash, found by trying.
+/// Two UUIDs with the same hash, found by search.
 static COLLISION: LazyLock<[Uuid; 2]> = LazyLock::new(|| {
     let mut seen = HashMap::new();
     for number in 0.. {
@@ -437,7 +437,7 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
     let again = shop.get_or_insert(map, one).await?;
     assert!(again > ids[1]);
 
-    // The documented expressions give the hashes that are stored.
+    // The documented expressions return the stored hashes.
     let computed = match database.kind {
         Kind::Postgres => "('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4",
         Kind::Mysql | Kind::Mariadb => {
@@ -470,7 +470,7 @@ async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) 
     Ok(Passed)
 }
 
-/// What others commit after the transaction has read for the first time.
+/// Others commit rows after the transaction has read for the first time.
 async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     shop: &S,
     database: &Database,
@@ -479,7 +479,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const REPEATABLE_READ: &str =
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ";
-    // Nobody else writes while a transaction of SQLite does.
+    // SQLite has one writer at a time.
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
     }
@@ -506,7 +506,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
         let committed = committed.ok_or("not called")??;
         match found {
             Ok(found) => assert_eq!(found, [known, committed]),
-            // Its snapshots don't let a transaction read what is newer.
+            // MariaDB's snapshots do not let a transaction read newer rows.
             Err(error) if database.kind == Kind::Mariadb => {
                 assert!(message(&*error).contains("retry the whole transaction"), "{error}");
             }
@@ -539,14 +539,12 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     Ok(Passed)
 }
 
-/// Others ask for ids that a transaction has inserted and not committed; then it is rolled back, or
-/// committed.
+/// Others ask for ids that a transaction has inserted and not committed. Then it is rolled back or committed.
 async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let table = &format!("{index}_ids");
         let prepare = match (index, database.kind) {
-            // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions
-            // don't write what they do not see.
+            // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions do not write rows that they do not see.
             (Index::Hashed, Kind::Mysql) | (_, Kind::Mariadb) => {
                 "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
             }
@@ -556,7 +554,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Databas
         for commit in [false, true] {
             let theirs = random::<S::Invoice>(20);
             let theirs = &theirs;
-            // What one task got: all in one call, which is a transaction of its own if so wanted.
+            // The result of one task. All ids are in one call, in a transaction of its own on request.
             let task =
                 |theirs: Vec<External<S::Invoice>>, own, hold: Box<dyn FnOnce() + Send>, commit| {
                     S::block_on(async {
@@ -584,14 +582,14 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Databas
                     .map(|number| {
                         let mut theirs = theirs.clone();
                         theirs.rotate_left(3 * number);
-                        // SQLite's transactions begin as readers, and then can't wait.
+                        // SQLite's transactions begin as readers and then cannot wait.
                         let own = number % 2 == 0 && database.kind != Kind::Sqlite;
                         scope.spawn(move || task(theirs, own, Box::new(|| {}), true))
                     })
                     .collect();
-                // Nobody gets an integer before the holder's transaction ends, and somebody waits for that.
+                // No task gets an integer before the holder's transaction ends, and one waits for that.
                 let is_finished = || others.iter().any(|other| other.is_finished());
-                // Citus waits on another server, where nobody looks.
+                // Citus waits on another server that this test does not inspect.
                 let begin = Instant::now();
                 let is_early = || begin.elapsed() < Duration::from_secs(10);
                 while database.lock_waits()? == Some(0) && !is_finished() && is_early() {
@@ -623,24 +621,24 @@ fn some_if<I: Copy>(are_some: bool, ids: &[I]) -> Vec<Option<I>> {
 
 async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
-        // A server's hashed index gets them by a batch, which does not say how many rows it has inserted: these are kept later.
+        // A server's hashed index inserts them by a batch without a number of inserted rows. So these are kept later.
         let is_kept = index == Index::Unique || database.kind == Kind::Sqlite;
         let map = &S::cached(create::<S>(database, index)?, 1_000);
         let delete_all = format!("DELETE FROM {index}_ids");
 
-        // What is rolled back is not kept, though it was read.
+        // Rolled back mappings are not kept, although they were read.
         let theirs = random(10);
         shop.in_a_transaction(map, "", &theirs, || {}, &theirs, false).await?;
         assert!(shop.find_all(map, &theirs).await?.iter().all(Option::is_none));
 
-        // What is committed is kept: behind the map's back it could be deleted.
+        // Committed mappings are kept. A deletion without the map proves it.
         let ids = shop.get_or_insert_all(map, &theirs).await?;
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, &theirs).await?, some_if(is_kept, &ids));
         assert_eq!(shop.to_external_all(map, &ids).await?, some_if(is_kept, &theirs));
         assert_eq!(shop.find(&map.clone(), theirs[0]).await?, is_kept.then_some(ids[0]));
 
-        // What is deleted is not served, nor kept again.
+        // Deleted mappings are neither served nor kept again.
         let gone = &*random(4);
         let gone_ids = shop.get_or_insert_all(map, gone).await?;
         assert_eq!(shop.delete_all(map, gone).await?, 4);
@@ -652,7 +650,7 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Ver
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
 
-        // Made-up ids leave nothing behind, and what is gone from the table leaves the cache.
+        // Made-up ids have no effect, and rows that have left the table leave the cache.
         let made_up = &*random(4);
         let (first, kept) = theirs.split_at(4);
         let asked = [made_up, first].concat();
@@ -702,7 +700,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     assert!(back.iter().zip(&externals).all(|(back, external)| *back == Some(*external)));
     assert_eq!(back[1_500..], [None, None]);
 
-    // With text nothing would be found.
+    // A search in a column of text would find nothing.
     database.execute(&format!("DELETE FROM {table}"))?;
     let text = match database.kind {
         Kind::Postgres => return Ok(Passed),
@@ -715,7 +713,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     if database.kind == Kind::Sqlite {
         return Ok(Passed);
     }
-    // Their integers would be 0, and text that is no number equals that.
+    // The text columns would yield the integer 0, and text without a number equals 0.
     database.execute(&format!(
         "ALTER TABLE {table} MODIFY {column} BINARY(16), MODIFY {id} VARCHAR(36)"
     ))?;
@@ -724,7 +722,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     Ok(Passed)
 }
 
-/// Without a unique one, a UUID could get two integers.
+/// Without a unique index, a UUID could get two integers.
 async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let is_mysql = matches!(database.kind, Kind::Mysql | Kind::Mariadb);
     for index in indexes() {
@@ -771,7 +769,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(shop: &S, database: &Da
         let theirs = &random::<S::Invoice>(1_000);
         let task = |number: usize| -> Result<HashMap<_, _>> {
             let mut theirs = theirs.clone();
-            // A different order for each.
+            // Each task has a different order.
             theirs.rotate_left(number * 61);
             if number.is_multiple_of(2) {
                 theirs.reverse();

@@ -1,4 +1,4 @@
-//! The cases of packs, each written once.
+//! The cases of packs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -31,10 +31,9 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
-/// A row.
 pub type RowOf<T> = (IdOf<T>, String);
 
-/// What a table is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+/// The calls on a table with a connection, as calls of a macro: the arguments and the result of each.
 #[macro_export]
 macro_rules! pack_methods {
     ($write:ident $($with:tt)*) => {
@@ -62,7 +61,7 @@ macro_rules! pack_methods {
     };
 }
 
-/// What every adapter does with a table of packs of strings, each in its ORM's own way. The table is called `entries`.
+/// Every adapter's calls on a table of packs of strings, each in its ORM's own way. The table is called `entries`.
 #[expect(clippy::ptr_arg, reason = "a table's values are of any type")]
 pub trait PackShop: Shop {
     type Packs<T: OpaqueId, O: Order, E: Encoding<String>>: Clone + Send + Sync;
@@ -85,7 +84,7 @@ pub trait PackShop: Shop {
 
     pack_methods!(declare_calls);
 
-    /// Appends to the value, or inserts it. Returns what was there.
+    /// Appends to the value, or inserts it. Returns the old value.
     async fn append<T: OpaqueId, O: Order, E: Encoding<String>>(
         &self,
         packs: &Self::Packs<T, O, E>,
@@ -107,8 +106,8 @@ pub trait PackShop: Shop {
         is_descending: bool,
     ) -> Result<Vec<RowOf<T>>>;
 
-    /// In a transaction of the caller's: writes rows, deletes one, appends to another, reads all of them back, and commits or
-    /// rolls back.
+    /// Writes rows, deletes one, appends to another, reads all of them back, and commits or rolls back. All of this is in one
+    /// transaction of the caller.
     async fn packs_in_a_transaction<T: OpaqueId, E: Encoding<String>>(
         &self,
         packs: &Self::Packs<T, ByKey, E>,
@@ -119,8 +118,8 @@ pub trait PackShop: Shop {
     ) -> Result<Vec<Option<String>>>;
 }
 
-/// Writes what is the same in every adapter. The expressions are the table's connection, outside of a transaction and inside of one, and the
-/// path makes a future of a call.
+/// Writes the calls that are the same in every adapter. The expressions are the table's connection outside and inside of a
+/// transaction. The path makes a future of a call.
 #[macro_export]
 macro_rules! pack_calls {
     ($table:ident, $self:ident, $on:expr, |$transaction:ident| $in:expr, $done:path) => {
@@ -205,7 +204,7 @@ macro_rules! pack_calls {
     };
 }
 
-/// Returns what appends a text to a value, and what returns the value that was there.
+/// Returns a closure that appends a text to a value, and a function that returns the old value.
 pub fn append(
     text: String,
 ) -> (impl FnMut(Option<String>) -> Update<String> + Send + 'static, impl FnOnce() -> Option<String>)
@@ -219,11 +218,11 @@ pub fn append(
     (append, move || before.lock().expect("nobody panics in here").take())
 }
 
-/// All of them, by name, for one adapter.
+/// Returns all cases by name, for one adapter.
 pub fn all<S: PackShop + PoolShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
-        packs_are_what_a_map_is
+        packs_behave_like_a_map
         packs_of_integers_have_their_order
         packs_by_encrypted_key
         packs_in_groups
@@ -231,12 +230,12 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
         packs_follow_a_rotation
-        packs_that_are_not_what_they_were
+        packs_that_were_altered
         packs_that_are_put_back
         packs_in_a_cache
         packs_that_are_many
         packs_beside_an_idle_transaction
-        packs_whose_calls_are_dropped
+        packs_with_dropped_calls
         sixteen_clients_and_mergers_of_packs
     }
 }
@@ -265,7 +264,7 @@ pub fn initial(value: &str) -> Group {
     Group::new(value.bytes().next().unwrap_or(0).into())
 }
 
-/// Two secrets, of which one seals.
+/// Returns a keyring with two secrets. One of them seals.
 pub fn keyring(sealing: u8) -> Result<SharedKeyring> {
     Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
 }
@@ -283,7 +282,7 @@ pub fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
     Ok(keyring.build()?)
 }
 
-/// Erasing a group leaves nothing of it, also in a backup of rows and packs, and nothing else is lost.
+/// An erased group leaves no trace, even in a backup of rows and packs, and nothing else is lost.
 async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::default().pack_bytes(3_000);
     let packs = create::<S, S::Team, ByKey, Initials>(shop, database, settings.clone()).await?;
@@ -293,7 +292,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     compare_ranges::<S, S::Team, Initials>(shop, &packs, &ids, &map).await?;
     shop.delete_all(&packs, &ids).await?;
 
-    // A transaction that is rolled back takes a key back that it has made.
+    // A rollback also removes the key that the transaction has made.
     let some = teams::<S>([1, 2], |key| format!("z{key}"))?;
     let [(appended, _), (deleted, _)] = [some[0].clone(), some[1].clone()];
     shop.packs_in_a_transaction(&packs, &some, deleted, appended, false).await?;
@@ -317,7 +316,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
         all.iter().filter(is_left).cloned().collect()
     };
     assert_eq!(shop.scan(&packs).await?, all);
-    // Another dictionary. Four groups share nothing that many have.
+    // This dictionary would be empty because four groups share no text that many groups have.
     let refused = error(shop.train(&packs, 1_024).await);
     assert!(refused.contains("no text of 8 bytes or more occurs in 20 groups"), "{refused}");
     let samples: Vec<_> = (0..1_000).map(|i| format!("a{i}, b{i}, c{i}")).collect();
@@ -336,7 +335,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
         assert_eq!(shop.get(client, rows[2].0).await?, None);
         assert_eq!(shop.verify(client, |_| {}).await?.problems, []);
     }
-    // A client that has not heard of it.
+    // This client has not seen the erasure.
     let refused = shop.put(&other, rows[2].0, &"a new".to_owned()).await;
     assert!(error(refused).contains("its group is erased"));
     let refused = shop.append(&other, appended, String::new()).await;
@@ -344,7 +343,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     shop.merge_all(&other).await?;
     assert_eq!(shop.scan(&packs).await?, without("a"));
 
-    // The secret is replaced, and bodies stay.
+    // A new secret replaces the old one, and bodies stay.
     let rotated =
         shop.open_packs::<S::Team, ByKey, Initials>(&keyring(1)?, settings.clone()).await?;
     let rekeyed = shop.rekey(&rotated, |_| {}).await?;
@@ -352,7 +351,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     let packs = open(1).await?;
     assert_eq!(shop.scan(&packs).await?, without("a"));
 
-    // A sweep rewrites the packs that nobody writes, and deletes the dictionary before the current one, but not too early.
+    // A sweep rewrites packs without recent writes. It deletes the previous dictionary, but not too early.
     shop.train_from_public(&packs, &samples, 1_024).await?;
     shop.rekey(&packs, |_| {}).await?;
     shop.erase(&packs, initial("b")).await?;
@@ -365,7 +364,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     assert_eq!(shop.scan(&packs).await?, without("ab"));
     assert_eq!(shop.verify(&open(1).await?, |_| {}).await?.problems, []);
 
-    // The backup, with the keys of today, and with none.
+    // The backup is opened with the current keys and without keys.
     for table in tables {
         database.execute(&format!("DELETE FROM entries_{table}"))?;
         database.execute(&format!("INSERT INTO entries_{table} SELECT * FROM backup_{table}"))?;
@@ -379,7 +378,7 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     let restored = shop.open_packs::<S::Team, ByKey, Initials>(&keyring(0)?, settings).await?;
     assert!(error(shop.scan(&restored).await).contains("cannot be read"));
 
-    // New groups in each of many statements.
+    // Each of many statements creates new groups.
     let many = teams::<S>(20_000..32_000, |key| {
         char::from(b'A' + u8::try_from((key - 20_000) / 1_000).unwrap_or(0)).to_string()
     })?;
@@ -389,12 +388,12 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict 
     Ok(Passed)
 }
 
-/// Another client's table of teams.
+/// Returns another client's table of teams.
 async fn fresh<S: PackShop>(shop: &S) -> Result<S::Packs<S::Team, ByKey, Json>> {
     shop.open_packs(&keyring(0)?, Settings::default().pack_bytes(1_900)).await
 }
 
-/// Rows of teams, of which each key has a text of its own.
+/// Returns rows of teams. Each key has its own text.
 fn teams<S: PackShop>(
     keys: impl IntoIterator<Item = i64>,
     mut text: impl FnMut(i64) -> String,
@@ -417,7 +416,7 @@ fn value(random: &mut Random) -> String {
     (0..count).map(|_| words[random.below(words.len())]).collect()
 }
 
-/// Does what a map does, at random, and compares after each step.
+/// Does random operations on the table and on a map, and compares after each step.
 async fn compare<S: PackShop, T: OpaqueId, O: Order, E: Encoding<String>>(
     shop: &S,
     packs: &S::Packs<T, O, E>,
@@ -502,7 +501,7 @@ where
     Ok(())
 }
 
-/// Runs a call, and returns whether it has panicked.
+/// Runs a call and returns whether it panicked.
 pub async fn panics(call: impl Future) -> bool {
     let mut call = pin!(call);
     poll_fn(|context| {
@@ -512,10 +511,10 @@ pub async fn panics(call: impl Future) -> bool {
     .await
 }
 
-async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Verdict {
+async fn packs_behave_like_a_map<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
-    // Of both sides of what a resource's own keys are.
+    // The ids are below and above a resource's own keys.
     let mut ids: Vec<IdOf<S::User>> = (0..80).map(|_| generate()).collect();
     ids.sort();
     assert_eq!(shop.scan(&packs).await?, []);
@@ -527,12 +526,12 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     assert_eq!(count(database, "entries_recent")?, 0);
     compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
 
-    // A closure that panics leaves the row and the connection as they were.
+    // A panic in a closure changes neither the row nor the connection.
     let update = shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure")));
     assert!(panics(update).await);
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
-    // Another client finds the same, whatever settings it would begin with.
+    // Another client finds the same settings, although it would begin with others.
     let again = shop
         .open_packs::<S::User, ByKey, Json>(&keyring(0)?, Settings::default().pack_bytes(15_960))
         .await?;
@@ -555,7 +554,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
     shop.merge_all(&packs).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
 
-    // More rows than a merger takes at once, before others of their pack.
+    // A merger takes fewer rows at once, and other rows of their pack follow.
     let rows = |keys: std::ops::Range<i64>| {
         teams::<S>(keys.map(|key| key << 40), |key| format!("{:x}", (key >> 40).wrapping_pow(9)))
     };
@@ -566,7 +565,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
         assert_eq!(count(database, "entries_recent")?, 0);
     }
 
-    // Values as large as they may be, of which a merger writes two at once.
+    // The values have the maximum size, and a merger writes two at once.
     let mut random = Random(7);
     let mut text = |len| incompressible(&mut random, len);
     let key = 500 << 40;
@@ -576,7 +575,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
         shop.merge_all(&packs).await?;
         assert_eq!(shop.get(&packs, id).await?, Some(text));
     }
-    // A few large ones among many small ones, whose average says little.
+    // A few large values among many small ones make their average meaningless.
     let mut mixed = rows(600..1_500)?;
     for row in mixed.iter_mut().take(3) {
         row.1 = text(2_500_000);
@@ -590,7 +589,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
     let ids: Vec<_> = mixed[..4].iter().map(|(id, _)| *id).collect();
     let values: Vec<_> = mixed[..4].iter().map(|(_, text)| Some(text.clone())).collect();
     assert_eq!(shop.get_all(&packs, &ids).await?, values);
-    // By `update` as well, into a pack and into the recent table.
+    // `update` writes into a pack and into the recent table.
     for _ in 0..2 {
         let (id, text) = (from_key(key + 1)?, text(200_000));
         let to = text.clone();
@@ -603,7 +602,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
     Ok(Passed)
 }
 
-/// Returns a text that no codec makes much shorter.
+/// Returns a text that no codec shortens much.
 pub fn incompressible(random: &mut Random, len: usize) -> String {
     (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
 }
@@ -613,7 +612,7 @@ async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> V
     let packs = create::<S, S::Team, ByEncryptedKey, Json>(shop, database, settings).await?;
     let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
     compare::<S, S::Team, ByEncryptedKey, Json>(shop, &packs, &ids, 80).await?;
-    // The other order is another type of column, so the statement fails before the settings are compared.
+    // The other order has another column type, so the statement fails before the settings are compared.
     assert!(fresh(shop).await.is_err());
     Ok(Passed)
 }
@@ -634,7 +633,7 @@ async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Databa
         assert_eq!(shop.get(&packs, *id).await?.as_ref(), Some(&large));
     }
 
-    // Clients that write into the recent table as well would not see each other.
+    // Clients that also write into the recent table would not see each other.
     let changed = error(shop.configure(&packs, Settings::default()).await);
     assert!(changed.contains("found rows that are written through"), "{changed}");
     let resized = Settings::default().pack_bytes(900).write_through();
@@ -684,7 +683,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     shop.train(&packs, 2_048).await?;
     shop.put_all(&packs, &rows[1_500..]).await?;
 
-    // The other client learns of the dictionary when it meets a body that needs it.
+    // The other client learns of the dictionary from a body that needs it.
     let (ids, values): (Vec<_>, Vec<_>) =
         rows.into_iter().map(|(id, text)| (id, Some(text))).unzip();
     assert_eq!(shop.get_all(&other, &ids).await?, values);
@@ -693,7 +692,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     assert!(rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0, "{rekeyed:?}");
     let again = shop.rekey(&other, |_| {}).await?;
     assert_eq!((again.packs, again.rows), (0, 0));
-    // The old secret is not needed any more.
+    // The old secret is no longer needed.
     let new = shop
         .open_packs::<S::User, ByKey, Json>(
             &secrets(1, None)?.into(),
@@ -706,7 +705,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     shared.replace(secrets(1, None)?)?;
     assert_eq!(shop.get_all(&packs, &ids).await?, values);
 
-    // A dictionary of more than 64 KiB.
+    // The dictionary has more than 64 KiB.
     let mut random = Random(5);
     let large: Vec<_> =
         (0..400).map(|_| (generate(), incompressible(&mut random, 3_000))).collect();
@@ -719,9 +718,9 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     Ok(Passed)
 }
 
-/// What a server, or somebody with its password, may do to a table.
-async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    // Digits that are nowhere else in a message.
+/// A server, or anyone with its password, may change a table like this.
+async fn packs_that_were_altered<S: PackShop>(shop: &S, database: &Database) -> Verdict {
+    // These digits occur nowhere else in a message.
     const FIRST: i64 = 9_000_000_000;
     let settings = Settings::default().pack_bytes(256);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
@@ -742,13 +741,13 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     let put_back = "DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM kept";
 
     database.execute("CREATE TABLE kept AS SELECT * FROM entries_packs")?;
-    // Each, what `verify` must name, and what it must not break.
+    // Each change has an error that `verify` must report, and must not break other rows.
     for (harm, expected) in [
         ("version = version + 1", "not genuine"),
         (&format!("body = (SELECT body FROM kept WHERE id = {third})"), "not genuine"),
         ("body = SUBSTR(body, 1, 40)", "not genuine"),
         ("body = SUBSTR(body, 1, 2)", "expected at least"),
-        // As `opaque-id packs restore` leaves it if it ends early.
+        // `opaque-id packs restore` leaves this body if it ends early.
         ("body = SUBSTR(body, 1, 0)", "expected at least"),
         ("", "a gap"),
     ] {
@@ -769,19 +768,19 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
         ] {
             assert!(message.contains(expected), "{harm}: {message}");
             assert!(message.contains("a pack of entries_packs"), "{message}");
-            // A client may be shown it.
+            // A client may see the message.
             assert!(!(message + &debug).contains(&second.to_string()), "{debug}");
         }
         let shown = problem.location().and_then(Location::expose_id);
         assert!(shown == Some(&*second.to_string()) || expected == "a gap", "{shown:?}");
-        // All others are there, and nothing is lost.
+        // All other rows are still there.
         assert_eq!(shop.get(&fresh, id(7)).await?.as_deref(), Some("recent"));
         assert!(verified.packs > 3 && verified.recent_rows == 1);
         database.execute(put_back)?;
     }
     assert_eq!(shop.verify(&packs, |_| {}).await?.problems, []);
 
-    // Rows of a pack that cannot be read wait, and the others are merged.
+    // Rows of an unreadable pack stay, and the others are merged.
     update("version = version + 1")?;
     let client = fresh(shop).await?;
     shop.put(&client, inside, &"waits".to_owned()).await?;
@@ -796,7 +795,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     assert_eq!(count(database, "entries_recent")?, 0);
     database.execute("DELETE FROM kept; INSERT INTO kept SELECT * FROM entries_packs")?;
 
-    // Those without a pack wait as well.
+    // Rows without a pack stay as well.
     let first = pack(0)?;
     database.execute(&format!("DELETE FROM entries_packs WHERE id = {first}"))?;
     shop.put(&client, id(0), &"waits".to_owned()).await?;
@@ -810,7 +809,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     assert_eq!(count(database, "entries_recent")?, 0);
     database.execute("DELETE FROM kept; INSERT INTO kept SELECT * FROM entries_packs")?;
 
-    // An old state is complete, and only who has seen a newer one can tell.
+    // An old state is complete. Only a process that has seen a newer one can tell.
     let packs = S::cache_packs(packs, 1 << 20);
     for place in 0..3 {
         shop.put(&packs, id(place), &"new".to_owned()).await?;
@@ -822,14 +821,14 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     assert!(old.contains("times or more, found"), "{old}");
     let client = fresh(shop).await?;
     assert_eq!(shop.get(&client, id(0)).await?.as_deref(), Some("waits"));
-    // The same number of replacements as in the state that was lost: a client with a cache does not mistake it for that.
+    // The lost state had the same number of replacements. A client with a cache does not confuse them.
     for place in 0..3 {
         shop.put(&client, id(place), &"after the crash".to_owned()).await?;
     }
     shop.merge_all(&client).await?;
     assert_eq!(shop.get(&packs, id(0)).await?.as_deref(), Some("after the crash"));
 
-    // New settings would have another order, and no dictionary.
+    // New settings would have another order and no dictionary.
     database.execute("DELETE FROM entries_meta")?;
     let opened = error(fresh(shop).await);
     assert!(opened.contains("restore entries_meta from a backup"), "{opened}");
@@ -837,8 +836,8 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     Ok(Passed)
 }
 
-/// Secrets are rotated while clients write: each writes under the new one from then on, and nothing needs the old one after
-/// `rekey`.
+/// Secrets are rotated while clients write. Each client then writes under the new secret, and `rekey` makes the old one
+/// unnecessary.
 async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     const WRITERS: usize = 3;
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
@@ -856,7 +855,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
         }
         Ok(())
     };
-    // It waits until no call is left that began before.
+    // Rotation waits until all calls that began before it have ended.
     let rotate = async |shop: S, wait: &dyn Fn()| {
         wait();
         shared.replace(secrets(1, Some(0))?)?;
@@ -884,7 +883,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-/// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
+/// A pack of a backup is restored in full although it was split since. It overlaps packs with acknowledged rows.
 async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::default().pack_bytes(600);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
@@ -899,7 +898,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     shop.put_all(&packs, &split).await?;
     shop.merge_all(&packs).await?;
 
-    // The second pack, and the first row after it.
+    // These are the second pack and the first row after it.
     let second = database.integer("id", "kept ORDER BY id LIMIT 1 OFFSET 1")?;
     database.execute(&format!(
         "DELETE FROM entries_packs WHERE id = {second};
@@ -908,7 +907,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     let fresh = fresh(shop).await?;
     let put_back = from_key(second)?;
     let overlap = "reaches into it";
-    // A point read does not ask for the next pack. Every other call does.
+    // A point read does not fetch the next pack. Every other call does.
     assert!(shop.get(&fresh, put_back).await?.is_some());
     assert!(shop.append(&fresh, put_back, "!".to_owned()).await.is_err());
     for is_descending in [false, true] {
@@ -920,7 +919,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     };
     assert_eq!(location.expose_id(), Some(&*second.to_string()));
 
-    // A merger does not split it at an old row, which would hide what was acknowledged later.
+    // A merger does not split the pack at an old row, because the split would hide newer acknowledged rows.
     let new = rows(second..second + 3, 1)?;
     shop.put_all(&fresh, &new).await?;
     assert!(error(shop.merge_all(&fresh).await).contains(overlap));
@@ -935,7 +934,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-/// A pack that others write again is sent once, and then found in the cache until the next time.
+/// A rewritten pack is sent once and is then served from the cache.
 async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::default().pack_bytes(700);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
@@ -952,7 +951,7 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict
         shop.merge_all(&packs).await?;
         for read in 0..4 {
             assert_eq!(shop.get(&cached, rows[7].0).await?.as_ref(), Some(&value));
-            // Of another pack, which stays as it is.
+            // The other pack has not changed.
             assert_eq!(shop.get(&cached, last).await?.as_ref(), Some(&rows[59].1));
             let misses = round + 1 + 1;
             let reads = 8 * round + 2 * (read + 1);
@@ -966,7 +965,7 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict
     assert_eq!(S::cache_stats(&cached), before);
     shop.merge_all(&packs).await?;
 
-    // All at once: all packs but one are sent, and then none.
+    // One call reads all: first all packs but one are sent, and then none.
     let all = rows.iter().map(|(_, value)| Some(value.clone())).collect::<Vec<_>>();
     assert_eq!(shop.get_all(&cached, &ids).await?, all);
     let first = S::cache_stats(&cached);
@@ -980,9 +979,9 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict
     Ok(Passed)
 }
 
-/// How many packs statements read does not grow with how many there are.
+/// The number of packs that a statement reads does not depend on their total.
 async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    // Other servers do not count reads by table, or later.
+    // Other servers do not count reads by table, or count them late.
     let (setup, counter) = match database.kind {
         Kind::Mysql => (
             "DO 0",
@@ -1027,7 +1026,7 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verd
         let range = IdRange::all().within(2_000..=2_030);
         assert_eq!(shop.range(&packs, range, is_descending).await?.len(), 31);
         let got = read()? - before;
-        // The ids of a whole page.
+        // The ids of a whole page are sent.
         assert!((2..=600).contains(&got), "{got} for a range");
     }
 
@@ -1039,9 +1038,9 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verd
     Ok(Passed)
 }
 
-/// A transaction that has written a row and then does nothing, as of a debugger or of a client that is gone.
+/// A transaction has written a row and is idle, like the transaction of a debugger or a lost client.
 async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
-    // It has one writer at a time, who makes all others wait.
+    // SQLite has one writer at a time, and all others wait for it.
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
     }
@@ -1051,7 +1050,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Data
     shop.put_all(&packs, &rows("old")?).await?;
     shop.merge_all(&packs).await?;
     shop.put_all(&packs, &rows("new")?).await?;
-    // What `put` locks, and what `update` does: a row, and another row's pack.
+    // These are the locks of `put` and `update`: a row, and another row's pack.
     let last = "(SELECT id FROM (SELECT id FROM entries_packs ORDER BY id DESC LIMIT 1) AS last)";
     let idle = format!(
         "BEGIN; SELECT id FROM entries_recent WHERE id = 7 FOR UPDATE; \
@@ -1076,8 +1075,8 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Data
     let merged = shop.merge_all(&packs).await?;
     assert_eq!((merged.rows, merged.rows_left), (left, 0));
 
-    // What `update` locks in a transaction on MySQL if another client was faster: a pack, and the ids between it and its neighbors, where
-    // their new parts would be.
+    // On MySQL, `update` takes these locks in a transaction if another client was faster: a pack, and the ids up to its
+    // neighbors, where its new parts would be.
     let mut random = Random(7);
     let long = teams::<S>(0..400, |_| incompressible(&mut random, 100))?;
     shop.put_all(&packs, &long).await?;
@@ -1095,8 +1094,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Data
     Ok(Passed)
 }
 
-/// Does something while a transaction of another connection is open. Returns whether that has ended by itself, because it was
-/// waited for.
+/// Acts while a transaction of another connection is open. Returns whether the transaction timed out because the action waited for it.
 fn while_idle<R: Send>(
     database: &Database,
     transaction: &str,
@@ -1108,12 +1106,12 @@ fn while_idle<R: Send>(
         let idle = scope.spawn(move || {
             database.hold(transaction, move || {
                 let _ = begun.send(());
-                // Shorter than MySQL and MariaDB wait for a lock.
+                // MySQL and MariaDB wait longer for a lock.
                 ends.recv_timeout(Duration::from_secs(40)).is_err()
             })
         });
         begins.recv()?;
-        // As this thread may have a runtime already.
+        // This thread may have a runtime already.
         let acted = scope.spawn(act).join();
         let _ = ended.send(());
         let waited = idle.join().map_err(|_| "the transaction panicked")??;
@@ -1121,11 +1119,8 @@ fn while_idle<R: Send>(
     })
 }
 
-/// A call that is dropped has all of its effect or none, perhaps a little later, and leaves the pool as it was.
-async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
-    _: &S,
-    database: &Database,
-) -> Verdict {
+/// A dropped call has all of its effect or none, perhaps a little later, and does not harm the pool.
+async fn packs_with_dropped_calls<S: PackShop + PoolShop>(_: &S, database: &Database) -> Verdict {
     let Some(shop) = S::pool(database, 2).await? else {
         return Ok(NotApplicable);
     };
@@ -1164,8 +1159,7 @@ async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
     Ok(Passed)
 }
 
-/// Every client does everything to the same few rows, while some merge; each call of each client is recorded, and what they
-/// have seen of each row must be possible one call after the other.
+/// Every client does everything to the same few rows while some merge. The recorded calls on each row must be linearizable.
 async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
     shop: &S,
     database: &Database,
@@ -1195,7 +1189,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                 for turn in 0..12 {
                     let key = i64::try_from(random.below(12))?;
                     let id = from_key::<IdOf<S::Team>>(key)?;
-                    // Long enough that packs are split, also by two clients at once.
+                    // The values are so long that packs are split, even by two clients at once.
                     let noise = incompressible(&mut random, 40);
                     let text = format!("{number}.{turn} {noise} ");
                     let began = tick();
@@ -1211,7 +1205,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                         _ => shop.get(&packs, id).await.map(Op::Read),
                     };
                     let ended = tick();
-                    // It had no effect, if sixteen others were faster for ten seconds.
+                    // A call has no effect if the other clients were faster for ten seconds.
                     let op = match done {
                         Err(error) if error.to_string() == Problem::Outrun.to_string() => continue,
                         done => done?,
@@ -1248,7 +1242,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             Ok(())
         })?;
 
-        // What the rows are in the end counts as well.
+        // The final rows count as well.
         let packs = fresh(shop).await?;
         shop.merge_all(&packs).await?;
         for (key, mut history) in histories.into_inner()? {

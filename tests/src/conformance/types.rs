@@ -1,4 +1,4 @@
-//! The types of columns. An id can be read from every column from which the driver reads the right plain key.
+//! The types of columns. An id can be read from a column if the driver reads the right plain key from it.
 
 use opaque_id_core::resource::{InternalId, ReprOf};
 

@@ -1,4 +1,4 @@
-//! The order of statements, for every answer that a database may give.
+//! The order of statements, for every possible answer of a database.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn delete<'t>(
 #[derive(Default)]
 struct Server {
     rows: Vec<Mapped>,
-    /// How many statements it has run.
+    /// The number of statements that the server has run.
     statements: usize,
 }
 
@@ -77,7 +77,7 @@ impl Server {
         Self { rows: rows.into_iter().collect(), statements: 0 }
     }
 
-    /// Answers a statement about some of these UUIDs, in the order in which they are inserted.
+    /// Answers a statement about some of these UUIDs. The UUIDs are in insertion order.
     fn answer(&mut self, statement: &Statement, uuids: &[Uuid]) -> Answer {
         self.statements += 1;
         if statement.sql.contains("INSERT INTO") {
@@ -149,7 +149,7 @@ fn known_ids_need_one_statement() {
     }
 }
 
-/// Literals for a list of any length would make MySQL read the whole index.
+/// MySQL would read the whole index for a list of thousands of literals.
 #[test]
 fn a_long_list_is_searched_and_deleted_in_parts() {
     let parts = 3;
@@ -182,9 +182,9 @@ fn new_ids_are_inserted_once() {
             let (table, asked, mut server) = (table(index), uuids(5), Server::default());
             let max = vec![Uuid::max()];
             server.run(&mut get_or_insert(&table, max.clone()), dialect, &max);
-            // The checks of the first call are done.
+            // The checks of the first call are done here.
             server.statements = 0;
-            let inserted: Vec<_> = table.insertion_order(&Asked::new(asked.clone())).collect();
+            let inserted: Vec<_> = table.insertion_order(&UuidSet::new(asked.clone())).collect();
             let mut call = get_or_insert(&table, asked);
             let mut found = server.run(&mut call, dialect, &inserted);
             let expected = match (dialect, index) {
@@ -199,9 +199,9 @@ fn new_ids_are_inserted_once() {
     }
 }
 
-/// What PostgreSQL's insert has only read may be gone after a crash.
+/// A crash may undo a row that PostgreSQL's insert has only read.
 #[test]
-fn what_an_insert_has_found_is_durable_if_it_has_inserted_the_others() {
+fn found_rows_are_durable_if_an_insert_has_added_the_others() {
     let table = table(Index::Unique);
     for (new, is_inserted) in [([0, 0], false), ([0, 1], true), ([1, 1], true)] {
         let mut call = call(|session| async {
@@ -217,7 +217,7 @@ fn what_an_insert_has_found_is_durable_if_it_has_inserted_the_others() {
     }
 }
 
-/// PostgreSQL's insert passes over a row that was committed after the statement began.
+/// PostgreSQL's insert skips a row that was committed after the statement began.
 #[test]
 fn an_id_that_an_insert_has_passed_over_is_searched() {
     let (table, mut server) = (table(Index::Unique), Server::with([(7, Uuid::nil())]));
@@ -228,7 +228,7 @@ fn an_id_that_an_insert_has_passed_over_is_searched() {
     assert_eq!(server.statements, 1);
 }
 
-/// The integers between the first and the last of a list are not guessed if another insert may be there.
+/// The call does not guess the integers between the ends of a list if another insert may be there.
 #[test]
 fn a_list_with_a_gap_is_read() {
     let mut server = Server::with([1, 2, 4].into_iter().zip(uuids(3)));
@@ -237,9 +237,9 @@ fn a_list_with_a_gap_is_read() {
     assert_eq!((found, server.statements), (server.rows, 3));
 }
 
-/// Others have deleted the first and the last, and inserted them again with another id between.
+/// Other clients have deleted both ends and inserted them again with another id between.
 #[test]
-fn a_list_whose_ends_are_inserted_again_is_read() {
+fn a_list_with_replaced_ends_is_read() {
     for insert_id in [Some(1), None] {
         let table = table(Index::Unique);
         let mut call = get_or_insert(&table, uuids(3));
@@ -250,7 +250,7 @@ fn a_list_whose_ends_are_inserted_again_is_read() {
     }
 }
 
-/// Whatever integers a server returns.
+/// The server returns the extreme integers.
 #[test]
 fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
     const MAX: i64 = i64::MAX;
@@ -275,7 +275,7 @@ fn the_last_insert_id_is_the_integer_of_the_only_id() {
     assert_eq!(found, [(7, Uuid::nil())]);
 }
 
-/// Others delete every row at once, or the row that is in the way is another's, as when the integers are used up.
+/// Other clients delete every row at once, or another UUID's row blocks the insert because the integers are used up.
 #[test]
 fn ids_that_are_never_found_are_given_up() {
     for is_duplicate in [false, true] {
@@ -299,7 +299,7 @@ fn ids_that_are_never_found_are_given_up() {
                 Step::Done(ended) => break ended,
             }
         };
-        // An insert without effect is not run again at once.
+        // An insert without effect is not repeated at once.
         assert_eq!((inserts, waits), (ROUNDS, ROUNDS - 1));
         match is_duplicate {
             true => assert!(matches!(ended, Err(MappingError::Counter { .. }))),
@@ -308,7 +308,7 @@ fn ids_that_are_never_found_are_given_up() {
     }
 }
 
-/// Each of which is in the way of an insert.
+/// Each id of another client blocks an insert.
 #[test]
 fn a_list_that_others_insert_one_by_one_is_found() {
     let (table, uuids) = (table(Index::Unique), uuids(30));
@@ -356,10 +356,10 @@ fn a_hashed_index_is_refused_on_a_cluster() {
     }
 }
 
-/// Until there is a row, SQLite's column may still get any type.
+/// An empty column of SQLite may still get any type.
 #[test]
 fn a_column_of_rows_is_checked_until_it_has_one() {
-    let rows = Table::of_rows("orders", "id", "public_id");
+    let rows = Table::for_rows("orders", "id", "public_id");
     let first = |answer: Option<&str>| {
         let mut call = find(&rows, uuids(1));
         let ControlFlow::Continue(first) = call.next(outside(Dialect::Sqlite)) else {
@@ -379,7 +379,7 @@ fn a_column_of_rows_is_checked_until_it_has_one() {
 
 /// Two clones check the column and the server at the same time, and one of them is faster.
 #[test]
-fn what_another_call_has_checked_does_not_end_this_one() {
+fn the_check_of_another_call_does_not_end_this_one() {
     for (index, check) in [
         (Index::Unique, "information_schema"),
         (Index::Hashed, "information_schema"),
@@ -399,7 +399,7 @@ fn what_another_call_has_checked_does_not_end_this_one() {
     }
 }
 
-/// Made-up ids, in a list with a real one, or in a call that is dropped: none of them is kept out.
+/// Made-up ids are not quarantined, in a list with a real one or in a dropped call.
 #[test]
 fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     let now = Instant::now();

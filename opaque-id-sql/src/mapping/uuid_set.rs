@@ -1,4 +1,4 @@
-//! The UUIDs that a call is about, in the order in which every call takes its locks.
+//! The UUIDs of a call, in the order of every call's locks.
 
 use core::ops::Deref;
 use std::borrow::Cow;
@@ -9,18 +9,18 @@ use uuid::Uuid;
 use super::ddl::SLOTS;
 use super::uuid_hash;
 
-/// A UUID after its hash, in the order in which every call takes its locks.
+/// A UUID after its hash.
 pub(super) type Hashed = (i32, Uuid);
 
-/// The UUIDs that a call is about, each once, in order.
+/// The distinct UUIDs of a call, in order.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct UuidSet {
     uuids: Vec<Uuid>,
-    /// Computed when a statement first needs it, and once for all statements of the call.
+    /// The hashes are computed once per call, when a statement first needs them.
     hashed: OnceLock<Vec<Hashed>>,
 }
 
-impl Asked {
+impl UuidSet {
     pub(super) fn new(mut uuids: Vec<Uuid>) -> Self {
         uuids.sort_unstable();
         uuids.dedup();
@@ -43,7 +43,7 @@ impl Asked {
         })
     }
 
-    /// Returns the UUIDs with their hashes, ordered by slot.
+    /// Returns the UUIDs with their hashes, ordered by slot. Every call takes its locks in this order.
     pub(super) fn hashed(&self) -> &[Hashed] {
         self.hashed.get_or_init(|| {
             let hashes = self.uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid));
@@ -53,7 +53,7 @@ impl Asked {
         })
     }
 
-    /// Returns the slots of the UUIDs, each once, in order.
+    /// Returns the distinct slots of the UUIDs, in order.
     pub(super) fn slots(&self) -> Vec<i64> {
         let mut slots: Vec<_> = self.hashed().iter().map(|(hash, _)| slot(*hash)).collect();
         slots.dedup();
@@ -66,7 +66,7 @@ fn slot(hash: i32) -> i64 {
     i64::from(hash) & (i64::from(SLOTS) - 1)
 }
 
-impl Deref for Asked {
+impl Deref for UuidSet {
     type Target = [Uuid];
 
     fn deref(&self) -> &[Uuid] {
