@@ -3,7 +3,10 @@
 use opaque_id_sql::Dialect;
 
 /// The column of an ordinary table that has the values of an `EncryptedColumn`, for calls that walk the table. A
-/// `&str` cannot name it: it has two names, or three.
+/// `&str` cannot name it: it has two names, or more.
+///
+/// If row security of PostgreSQL hides rows from the role, the calls neither see nor count them. A sweep would then delete dictionaries that
+/// these rows need, so run the calls as a role that sees all rows. The command `opaque-id packs` refuses others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
     table: Box<str>,
@@ -51,55 +54,72 @@ impl ColumnName {
     ) -> Option<Self> {
         let (table, column) = text.rsplit_once('.')?;
         let mut names = table.splitn(2, '.').chain([column, id]).chain(index).chain(plaintext);
-        names.all(is_name).then(|| Self {
-            index: index.map(Into::into),
-            plaintext: plaintext.map(Into::into),
-            ..Self::new(table, column).keyed_by(id)
-        })
+        if !names.all(is_name) {
+            return None;
+        }
+        let (index, plaintext) = (index.map(Into::into), plaintext.map(Into::into));
+        let Self { table, column, .. } = Self::new(table, column);
+        let name = Self { table, id: id.into(), column, index, plaintext, is_json: false };
+        name.are_distinct().then_some(name)
     }
 
     /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the primary key.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and if another column has this name.
     #[must_use]
     #[track_caller]
     pub fn keyed_by(self, id: &str) -> Self {
         check(id);
-        Self { id: id.into(), ..self }
+        Self { id: id.into(), ..self }.distinct()
     }
 
     /// Sets the name of the column with the [fingerprints](crate::Fingerprint) of the values.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As [`keyed_by`](Self::keyed_by).
     #[must_use]
     #[track_caller]
     pub fn index(self, index: &str) -> Self {
         check(index);
-        Self { index: Some(index.into()), ..self }
+        Self { index: Some(index.into()), ..self }.distinct()
     }
 
-    /// Sets the name of the column that has the values in plaintext until they are encrypted. It is nullable, and has texts or numbers.
-    /// With an encoding of JSON, a text becomes a string.
+    /// Sets the name of the column that has the values in plaintext until they are encrypted. It is nullable. Its values are texts, or have
+    /// a text that is exact, such as integers and decimal numbers. With an encoding of JSON, a text becomes a string.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As [`keyed_by`](Self::keyed_by).
     #[must_use]
     #[track_caller]
     pub fn plaintext(self, plaintext: &str) -> Self {
         check(plaintext);
-        Self { plaintext: Some(plaintext.into()), ..self }
+        Self { plaintext: Some(plaintext.into()), ..self }.distinct()
     }
 
     /// Sets the name of the column of plaintext like [`plaintext`](Self::plaintext), if it has JSON.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As [`keyed_by`](Self::keyed_by).
     #[must_use]
     #[track_caller]
     pub fn plaintext_json(self, plaintext: &str) -> Self {
         Self { is_json: true, ..self.plaintext(plaintext) }
+    }
+
+    #[track_caller]
+    fn distinct(self) -> Self {
+        assert!(self.are_distinct(), "expected columns of different names, found one name twice");
+        self
+    }
+
+    /// Returns whether all columns differ. A conversion within one column would set its values to NULL.
+    fn are_distinct(&self) -> bool {
+        let others = [self.index.as_ref(), self.plaintext.as_ref()].into_iter().flatten();
+        // To MySQL and SQLite, capital letters make no other name.
+        let names = [&self.id, &self.column].into_iter().chain(others);
+        let names: Vec<_> = names.map(|name| name.to_ascii_lowercase()).collect();
+        names.iter().enumerate().all(|(place, name)| !names[..place].contains(name))
     }
 
     pub(crate) fn has_index(&self) -> bool {
@@ -147,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_and_nothing_else_is_a_name() {
+    fn names_are_quoted_and_distinct_and_nothing_else_is_a_name() {
         let column = ColumnName::new("shop.Order", "group").keyed_by("order_id");
         let quoted = |dialect| {
             let Quoted { table, id, column, .. } = column.quoted(dialect);
@@ -168,5 +188,10 @@ mod tests {
             assert_eq!(ColumnName::parse(&format!("a.{name}"), "id", None, None), None, "{name}");
             assert_eq!(ColumnName::parse("a.b", name, None, None), None, "{name}");
         }
+        let new = || ColumnName::new("customers", "email").index("email_index");
+        assert!(std::panic::catch_unwind(|| new().plaintext("Email")).is_err());
+        assert!(std::panic::catch_unwind(|| new().keyed_by("email_index")).is_err());
+        let in_place = ColumnName::parse("customers.email", "id", None, Some("email"));
+        assert_eq!(in_place, None);
     }
 }

@@ -57,15 +57,19 @@ impl Database {
         Ok(match scheme {
             "postgres" | "postgresql" => {
                 let options = PoolOptions::<Postgres>::new().after_connect(|connection, _| {
-                    Box::pin(async move { secure_postgres(connection, true).await.map(drop) })
+                    Box::pin(async move {
+                        secure_postgres(connection, true).await?;
+                        // A policy that hides rows is an error, because no command may say that nothing is left.
+                        connection.execute("SET row_security = off").await.map(drop)
+                    })
                 });
                 Self::Postgres(connected(url, options).await?)
             }
             "mysql" | "mariadb" => {
-                // A server's `autocommit = 0` would roll back everything at the end, and a limit would omit
-                // rows.
+                // A server's `autocommit = 0` would roll back everything at the end, a limit would omit rows,
+                // and safe updates refuse a page of a small table.
                 let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {
-                    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
+                    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_safe_updates = 0";
                     Box::pin(async move { connection.execute(settings).await.map(drop) })
                 });
                 Self::MySql(connected(url, options).await?)

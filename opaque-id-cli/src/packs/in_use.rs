@@ -76,7 +76,7 @@ async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
             "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname), CAST(NULL AS bytea) \
              FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
              JOIN pg_type AS t ON t.oid = a.atttypid \
-             WHERE c.relkind IN ('r', 'm') AND a.attnum > 0 AND NOT a.attisdropped \
+             WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped \
              AND CAST('bytea' AS regtype) IN (t.oid, t.typbasetype) \
              AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2"
         }
@@ -96,12 +96,12 @@ async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
 }
 
 /// Returns the key ids of a column's bodies, each with the number of bodies. A column has bodies if at least half of its values look like
-/// them.
-async fn key_ids(database: &Database, table: &str, column: &str) -> Result<Vec<(u8, u64)>> {
+/// them, or one in a thousand and with one of the first dictionaries. One in 16,384 random values does.
+async fn key_ids(database: &Database, table: &str, column: &str) -> Result<BTreeMap<u8, u64>> {
     let (text, bytes) = match database.dialect() {
-        Dialect::Postgres => ("text", format!("encode(substr({column}, 1, 1), 'hex')")),
-        Dialect::MySql => ("char", format!("HEX(SUBSTR({column}, 1, 1))")),
-        _ => ("text", format!("hex(substr({column}, 1, 1))")),
+        Dialect::Postgres => ("text", format!("encode(substr({column}, 1, 2), 'hex')")),
+        Dialect::MySql => ("char", format!("HEX(SUBSTR({column}, 1, 2))")),
+        _ => ("text", format!("hex(substr({column}, 1, 2))")),
     };
     let is_blob = match database.dialect() {
         Dialect::Sqlite => format!("typeof({column}) = 'blob'"),
@@ -113,17 +113,19 @@ async fn key_ids(database: &Database, table: &str, column: &str) -> Result<Vec<(
          (SELECT CASE WHEN LENGTH({column}) > {SHORTEST} THEN {bytes} ELSE '' END AS first FROM {table} WHERE {is_blob}) AS f \
          GROUP BY f.first"
     );
-    let (mut ours, mut others) = (Vec::new(), 0);
+    let (mut ours, mut early, mut others) = (BTreeMap::new(), 0, 0);
     for Found { key, literal, .. } in database.rows(sql).await? {
         let count: u64 = literal.parse()?;
-        match u8::from_str_radix(&key, 16) {
-            Ok(first) if first & !0b11 == FIRST => ours.push((first & 0b11, count)),
+        match u16::from_str_radix(&key, 16).map(u16::to_be_bytes) {
+            Ok([first, dictionary]) if first & !0b11 == FIRST => {
+                *ours.entry(first & 0b11).or_default() += count;
+                early += if dictionary == 0 { count } else { 0 };
+            }
             _ => others += count,
         }
     }
-    let are_bodies = ours.iter().map(|(_, count)| count).sum::<u64>() >= others;
-    ours.sort_unstable();
-    Ok(if are_bodies { ours } else { Vec::new() })
+    let are_bodies = ours.values().sum::<u64>() >= others || early * 1_000 > others;
+    Ok(if are_bodies { ours } else { BTreeMap::new() })
 }
 
 /// Returns a name as people write it, without a schema of the search path.

@@ -198,7 +198,7 @@ fn named(of: &OfColumn) -> Result<Option<ColumnName>> {
     let (index, plaintext) = (of.index.as_deref(), of.plaintext.as_deref());
     let named = |column: &String| {
         let name = RuntimePacks::<Uuid>::column(column, &of.id, index, plaintext).ok_or(
-            "expected a column as TABLE.COLUMN and names of letters, digits and `_`, as in customers.notes",
+            "expected a column as TABLE.COLUMN and different names of letters, digits and `_`, as in customers.notes",
         )?;
         Ok(match plaintext.filter(|_| of.plaintext_json) {
             Some(plaintext) => name.plaintext_json(plaintext),

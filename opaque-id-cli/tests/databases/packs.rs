@@ -1089,6 +1089,21 @@ fn columns_that_had_plaintext(database: &Database) -> Result {
     let args = customers(database)?;
     let (stdout, _) = fails(database, OLD, &args("verify", &INDEXED), "")?;
     ends_with(&stdout, "0 values could be read; 1000 problems\n")?;
+    if database.kind == Kind::Postgres {
+        // Nothing may be said of rows that the role does not see.
+        let role = format!("clerk_{}", database.name());
+        database.execute(&format!(
+            "ALTER TABLE customers ENABLE ROW LEVEL SECURITY; CREATE POLICY none ON customers USING (false); \
+             CREATE ROLE {role}; GRANT ALL ON customers, customers_email_meta TO {role}"
+        ))?;
+        for subcommand in ["verify", "rekey", "convert"] {
+            let mut clerk = command(database, OLD, &args(subcommand, &[]));
+            let (_, stdout, stderr) = run(clerk.env("PGOPTIONS", format!("-c role={role}")), "")?;
+            contains(&format!("{stdout}{stderr}"), "affected by row-level security policy")?;
+        }
+        drop_role(database, &role)?;
+        database.execute("ALTER TABLE customers DISABLE ROW LEVEL SECURITY")?;
+    }
     starts_with(
         &stdout,
         "a value of customers_email is in plaintext: expected it to be encrypted",
@@ -1152,6 +1167,10 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     let photo = database.kind.bytes(&[0xff; 99]);
     let insert = format!("INSERT INTO \"Photos\" VALUES ({photos}), ({photo}), ({photo})");
     database.execute(&insert.replace('"', if other == "LONGBLOB" { "`" } else { "\"" }))?;
+    database.execute(&format!(
+        "CREATE TABLE mixed (photo {other}); INSERT INTO mixed VALUES ({photo}), ({photo}), ({photo}); \
+         INSERT INTO mixed SELECT body FROM customers_email_meta"
+    ))?;
     let keys = |entries: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
         command
@@ -1167,6 +1186,7 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     for place in [
         "customers.sealed (1000)",
         "customers_email_meta.body (1)",
+        "mixed.photo (1)",
         "events_meta.body (1)",
         "visits_meta.body (1)",
         "events_packs.body (",
@@ -1189,6 +1209,8 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     ok(database, &both, &["rekey", "--prefix", "event", "--key", "uuid7", "visits"], "")?;
     expect("one is left", keys(&both, &["--retire", "0"])?.0, false)?;
     ok(database, &both, &args("rekey", &[]), "")?;
+    contains(&keys(&both, &["--retire", "0"])?.1, "key id 0 is needed by mixed.photo (1)\n")?;
+    database.execute("DROP TABLE mixed")?;
     let (is_good, stdout, stderr) = keys(&both, &["--retire", "0"])?;
     expect(&stderr, is_good, true)?;
     contains(&stdout, "key id 0 is needed by nothing in the database\n")

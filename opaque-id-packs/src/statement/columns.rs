@@ -93,7 +93,11 @@ impl Builder<'_> {
         limit: i64,
     ) -> Statement {
         let quoted = column.quoted(self.dialect);
-        let value = self.value_of(&quoted, source);
+        let mut value = self.value_of(&quoted, source);
+        if self.dialect == Dialect::Sqlite && quoted.plaintext.is_some() {
+            // The bytes of a text would be UTF-16 in a database of that encoding. A byte that is no text is an error instead.
+            value = format!("CASE WHEN CAST('a' AS BLOB) = x'61' THEN {value} ELSE x'ff' END");
+        }
         let index = quoted.index.as_ref().map_or_else(
             || self.no_body().to_owned(),
             |index| format!("COALESCE(c.{index}, {})", self.no_body()),
@@ -138,13 +142,12 @@ impl Builder<'_> {
                 Source::Plaintext
             }
             Write::Plaintext => {
-                let new = self.text(&new, column.has_json());
                 sets.push((&quoted.column, "NULL".to_owned()));
                 // An application that writes plaintext again may have been faster.
-                sets.extend(
-                    plaintext
-                        .map(|plaintext| (plaintext, format!("COALESCE(c.{plaintext}, {new})"))),
-                );
+                sets.extend(plaintext.map(|plaintext| {
+                    let new = self.text(&new, plaintext, column.has_json());
+                    (plaintext, format!("COALESCE(c.{plaintext}, {new})"))
+                }));
                 Source::AllEncrypted
             }
         };
@@ -209,21 +212,30 @@ impl Builder<'_> {
         let value = column_of(quoted, source);
         match (source, self.dialect) {
             (Source::Encrypted | Source::AllEncrypted, _) => value,
-            // The text of a `bytea` would be hexadecimal digits. NULL is an error instead.
+            // The text of a `bytea` would be hexadecimal digits. A byte that is no text is an error instead.
             (_, Dialect::Postgres) => format!(
-                "CASE WHEN CAST(pg_typeof({value}) AS text) <> 'bytea' THEN convert_to(CAST({value} AS text), 'UTF8') END"
+                "CASE WHEN CAST(pg_typeof({value}) AS text) = 'bytea' THEN decode('ff', 'hex') \
+                 ELSE convert_to(CAST({value} AS text), 'UTF8') END"
             ),
-            (_, Dialect::MySql) => format!("CAST(CONVERT({value} USING utf8mb4) AS BINARY)"),
+            // In a binary string, MariaDB would replace bytes that are not UTF-8.
+            (_, Dialect::MySql) => format!(
+                "IF(CHARSET({value}) = 'binary', CAST({value} AS BINARY), CAST(CONVERT({value} USING utf8mb4) AS BINARY))"
+            ),
             _ => format!("CAST(CAST({value} AS TEXT) AS BLOB)"),
         }
     }
 
-    /// Returns bytes in UTF-8 as the value of a column of texts or of JSON.
-    fn text(self, bytes: &str, is_json: bool) -> String {
-        match (self.dialect, is_json) {
-            (Dialect::Postgres, false) => format!("convert_from({bytes}, 'UTF8')"),
-            (Dialect::Postgres, true) => format!("CAST(convert_from({bytes}, 'UTF8') AS jsonb)"),
-            (Dialect::MySql, _) => format!("CONVERT({bytes} USING utf8mb4)"),
+    /// Returns bytes in UTF-8 as a value of the row `c` in a column of texts, of JSON, or of a type that is read from a text.
+    fn text(self, bytes: &str, plaintext: &str, is_json: bool) -> String {
+        match self.dialect {
+            // PostgreSQL assigns a text to columns of texts only. Members of JSON become values of any type.
+            Dialect::Postgres => format!(
+                "(json_populate_record(c.*, json_build_object('{name}', CAST(convert_from({bytes}, 'UTF8') AS {of})))).{plaintext}",
+                name = plaintext.trim_matches('"'),
+                of = if is_json { "json" } else { "text" },
+            ),
+            // Without a collation of its own, it does not mix with a text of another character set.
+            Dialect::MySql => format!("CONVERT({bytes} USING utf8mb4) COLLATE utf8mb4_bin"),
             _ => format!("CAST({bytes} AS TEXT)"),
         }
     }

@@ -247,6 +247,7 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_are_found_by_value
         columns_are_encrypted_while_clients_write
         columns_that_cannot_be_converted
+        columns_that_had_any_type
     }
 }
 
@@ -536,7 +537,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
         format!(r#"{{"diagnosis":"hay fever","since":"19{}","dose":"{} mg"}}"#, i % 90 + 10, i * 7)
     };
     let rows = add(shop, &notes, (0..ROWS).map(text)).await?;
-    assert!(error(shop.train(&notes, &[text(1)], 2_048).await).contains("more rows"));
+    assert!(error(shop.train(&notes, &[text(1)], 2_048).await).contains("more samples"));
     let samples: Vec<_> = (1_000..3_000).map(text).collect();
     shop.train(&notes, &samples, 2_048).await?;
 
@@ -1044,5 +1045,68 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
     let missing =
         ColumnName::new("profiles", "address").index("address_index").plaintext("no_such");
     assert!(shop.convert(&column, &missing, Conversion::Encrypted, |_| {}).await.is_err());
+    Ok(Passed)
+}
+
+/// Plaintext of other types comes back as it was, and bytes that are no text stay.
+async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
+    let id = plaintext(shop, database, 1).await?.remove(0);
+    let settings = Some(Settings::default());
+    let column = shop.open_column::<S::User, Text>(&keyring(0)?, ADDRESS.into(), settings).await?;
+    let (types, text_type, bytes_type): (&[_], _, _) = match database.kind {
+        Kind::Postgres => (
+            &[
+                ("INTEGER", "-7"),
+                ("NUMERIC(9, 2)", "-1.50"),
+                ("DATE", "2024-02-03"),
+                ("BOOLEAN", "true"),
+                ("JSON", r#"{"a":  1.50}"#),
+                ("JSONB", r#"{"a": 1.50}"#),
+            ],
+            "TEXT",
+            "BYTEA",
+        ),
+        Kind::Mysql | Kind::Mariadb => (
+            &[
+                ("BIGINT UNSIGNED", "18446744073709551615"),
+                ("DECIMAL(9, 2)", "-1.50"),
+                ("DATE", "2024-02-03"),
+                ("ENUM('a', 'b')", "b"),
+                ("VARCHAR(9) CHARACTER SET latin1", "Zürich"),
+                ("VARBINARY(9)", "Zürich"),
+                ("JSON", r#"{"a": 1}"#),
+            ],
+            "CHAR",
+            "VARBINARY(9)",
+        ),
+        Kind::Sqlite => (&[("INTEGER", "-7"), ("TEXT COLLATE NOCASE", "Zürich")], "TEXT", "BLOB"),
+    };
+    for (place, (of, value)) in types.iter().enumerate() {
+        let name = format!("plain_{place}");
+        database.execute(&format!("ALTER TABLE profiles ADD COLUMN {name} {of}"))?;
+        database.execute(&format!("UPDATE profiles SET {name} = {}", text(value)))?;
+        let address = ColumnName::new("profiles", "address");
+        let address = match of.starts_with("JSON") {
+            true => address.plaintext_json(&name),
+            false => address.plaintext(&name),
+        };
+        let converted = shop.convert(&column, &address, Conversion::Encrypted, |_| {}).await?;
+        assert_eq!((converted.rows, converted.plaintext), (1, 0), "{of}: {converted:?}");
+        let encrypted = shop.profiles().await?.remove(0).address.ok_or("no address")?;
+        assert_eq!(S::decrypt(&column, id, &encrypted)?, *value, "{of}");
+        let back = shop.convert(&column, &address, Conversion::Plaintext, |_| {}).await?;
+        assert_eq!((back.rows, back.plaintext), (1, 1), "{of}: {back:?}");
+        let found = database.text(&format!("SELECT CAST({name} AS {text_type}) FROM profiles"))?;
+        assert_eq!(found, *value, "{of}");
+    }
+    let bytes = database.kind.bytes(b"a\xffb");
+    database.execute(&format!("ALTER TABLE profiles ADD COLUMN plain_bytes {bytes_type}"))?;
+    database.execute(&format!("UPDATE profiles SET plain_bytes = {bytes}"))?;
+    let address = ColumnName::new("profiles", "address").plaintext("plain_bytes");
+    let converted = shop.convert(&column, &address, Conversion::Encrypted, |_| {}).await;
+    let shown = converted.map_or_else(|error| message(&*error), |it| format!("{:?}", it.problems));
+    assert!(shown.contains("expected text"), "{shown}");
+    let left = format!("profiles WHERE plain_bytes = {bytes} AND address IS NULL");
+    assert_eq!(database.integer("COUNT(*)", &left)?, 1);
     Ok(Passed)
 }

@@ -677,7 +677,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     let value =
         |i| format!(r#"{{"actor":"user {i}","action":"login","from":"10.0.0.{}"}}"#, i % 256);
     let rows: Vec<RowOf<S::User>> = (0..1_600).map(|i| (generate(), value(i))).collect();
-    assert!(error(shop.train(&packs, 2_048).await).contains("more rows"));
+    assert!(error(shop.train(&packs, 2_048).await).contains("more samples"));
     assert!(error(shop.train(&packs, 255).await).contains("256 bytes or more, found 255"));
     shop.put_all(&packs, &rows[..1_500]).await?;
     shop.merge_all(&packs).await?;
