@@ -67,6 +67,7 @@ pub use self::settings::Settings;
 #[doc = "[change]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#change-a-table-of-packs-or-a-column"]
 #[doc = "[erase]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#erase-deleted-rows"]
 #[doc = "[convert]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#encrypt-a-column-that-has-plaintext"]
+#[doc = "[keys]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#erase-groups-from-backups"]
 #[doc = "[move]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#move-a-table-into-packs"]
 #[doc = "[restore]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#restore-a-pack"]
 #[doc = "[rotate]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/operations/#rotate-a-secret"]
