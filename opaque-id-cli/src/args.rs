@@ -66,7 +66,7 @@ pub(crate) enum Command {
         /// Print how to replace the sealing secret, in three rollouts during which every instance opens every id
         #[arg(long, conflicts_with = "json")]
         plan_rotation: bool,
-        /// Also print which tables of packs and which columns of a database need each secret, also those that no file names; external ids
+        /// Also print which tables of packs and which columns of a database need each secret, even if no file names them; external ids
         /// that are stored somewhere are not among them
         ///
         /// Reads the first bytes of all values of binary columns, and for each table of packs with groups its keys. On MySQL and MariaDB
@@ -431,7 +431,7 @@ pub(crate) enum Packs {
     /// are written 64 at a time, and a row that the application changes meanwhile stays as it is. A run that
     /// ends early can be repeated, and continues. The exit status is 1 if something is left.
     ///
-    /// The plaintext is in a column of texts or numbers, which must accept NULL, or of JSON, with
+    /// The plaintext is in a column of texts or numbers that accepts NULL, or of JSON, with
     /// --plaintext-json. Values in groups are converted by `EncryptedColumn::convert` in the application.
     #[command(after_help = "Examples:\n  \
         opaque-id packs convert --prefix cust --column customers.email_encrypted --plaintext email --index email_index --normalize caseless --to index customers_email\n  \

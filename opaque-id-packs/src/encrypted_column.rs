@@ -43,8 +43,8 @@ macro_rules! encrypted_column {
                 Ok(Self(values))
             }
 
-            /// Gives the column a blind index, by which an application finds the rows of a value and the database keeps values unique, although
-            /// it cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
+            /// Gives the column a blind index. An application finds the rows of a value by it, and a unique index keeps values unique, although
+            /// the database cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
             /// [`Normalizer`](crate::Normalizer). All processes must use the same function.
             ///
             /// The first call makes the key of the index and keeps it in the settings. A rotation encrypts this key again, so
@@ -241,7 +241,7 @@ macro_rules! encrypted_column {
             }
 
             /// Reads all values, and finds those that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
-            /// and rows whose blind index has not the fingerprint of their value. It changes nothing. `progress` receives the number
+            /// and rows that do not have the fingerprint of their value. It changes nothing. `progress` receives the number
             /// of values that are done.
             ///
             /// # Errors

@@ -1,4 +1,4 @@
-//! Blind indexes: keyed hashes, by which an application finds the rows of an encrypted value.
+//! Blind indexes: keyed hashes that find the rows of an encrypted value.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -13,7 +13,7 @@ use crate::encrypted::Encrypted;
 /// of a column are equal if the values are equal after normalization.
 pub type Fingerprint<T> = Encrypted<T, Blind>;
 
-/// Stands for the value of a [`Fingerprint`], which no key brings back.
+/// Stands for the value of a [`Fingerprint`]. No key brings the value back.
 #[derive(Clone, Copy, Debug)]
 pub enum Blind {}
 

@@ -143,7 +143,7 @@ impl<K: Key> RuntimePacks<K> {
                 table: self.table.name().to_owned(),
                 expected: "values without groups".to_owned(),
                 found:
-                    "values in groups, which `EncryptedColumn::convert` converts in the application"
+                    "values in groups: convert them by `EncryptedColumn::convert` in the application"
                         .to_owned(),
             });
         }

@@ -440,7 +440,7 @@ impl Table {
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
         self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
             table: self.name.to_string(),
-            reason: "expected a secret, found the example secret, which has no blind indexes"
+            reason: "expected a secret of your own for a blind index, found the example secret"
                 .to_owned(),
         })
     }
@@ -451,7 +451,7 @@ impl Table {
         index.map(|index| index.fingerprint(text))
     }
 
-    /// Returns the problem of a column whose blind index is not given in all places.
+    /// Returns the problem of a column that has a blind index in its name only, or in its type only.
     pub(crate) fn no_index(&self) -> Problem {
         Problem::Settings {
             table: self.name.to_string(),

@@ -43,7 +43,7 @@ pub struct Converted {
     pub plaintext: u64,
     /// How many values have no fingerprint after the run, if there is an index. An erased value has none.
     pub unindexed: u64,
-    /// Rows that stay as they are: values that cannot be read, or of which the unique index has another one.
+    /// Rows that stay as they are, because their value cannot be read or their fingerprint is not unique.
     pub problems: Vec<Problem>,
 }
 
