@@ -7,6 +7,7 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
+use syn::spanned::Spanned as _;
 use syn::{
     Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics,
     LitStr, Member, Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
@@ -417,11 +418,12 @@ pub(crate) fn field_options(
     Ok(options)
 }
 
-/// The encrypted columns of a model, in `columns = …` and `error = …` of the struct.
+/// The encrypted columns of a model, in `columns = …`, `error = …` and `id = …` of the struct.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Option<Type>,
     error: Option<Type>,
+    id: Option<Ident>,
 }
 
 impl Columns {
@@ -434,12 +436,21 @@ impl Columns {
                 self.columns = Some(value(meta, wanted)?);
             }
             "error" => {
-                self.error =
-                    Some(value(meta, "the error of the columns; write `error = PackError`")?);
+                let wanted = "an error that `?` makes of a `PackError` and of a `RequestError`; write `error = AppError`";
+                self.error = Some(value(meta, wanted)?);
+            }
+            "id" => {
+                let wanted = "the model's field with the id; write `id = customer_id`";
+                self.id = Some(value(meta, wanted)?);
             }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Returns the model's field with the id that values are encrypted for.
+    pub(crate) fn id(&self) -> Ident {
+        self.id.clone().unwrap_or_else(|| Ident::new("id", self.columns.span()))
     }
 
     /// Returns the type of the columns and their error, or `None` if no field is encrypted.

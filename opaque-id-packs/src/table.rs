@@ -436,6 +436,15 @@ impl Table {
         contents.index().map(read).transpose()
     }
 
+    /// Returns the problem of a transaction that would make the key of the blind index.
+    pub(crate) fn index_in_transaction(&self) -> Problem {
+        Problem::Settings {
+            table: self.name.to_string(),
+            reason: "expected the first call of `with_index` outside of a transaction, found one"
+                .to_owned(),
+        }
+    }
+
     /// Derives the key of the column's blind index.
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
         self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
