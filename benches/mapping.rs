@@ -1,5 +1,5 @@
-//! Rows a second and bytes a row: mapping tables with both indexes, relative to a plain auto-increment table and one
-//! with a random 16-byte primary key, on every server, a round of each in turn. `cargo xtask bench mapping`.
+//! Rows per second and bytes per row: mapping tables with both indexes, relative to a plain auto-increment table, to one with a random
+//! 16-byte primary key, and to the same statement by hand. Each server runs a round of each in turn. `cargo xtask bench mapping`.
 
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,13 @@ enum Act {
     GetOrInsert,
     GetKnown,
     Find,
+    ToExternal,
+    /// An upsert and a query of one id by sqlx alone, of a new and of a known id.
+    Upsert,
+    Query,
 }
 
-const CASES: [(&str, Act, &str); 10] = [
+const CASES: [(&str, Act, &str); 13] = [
     ("auto-increment row", Act::Plain, "plain_rows"),
     ("random 16-byte key row", Act::RandomKey, "random_rows"),
     ("unique index, issue", Act::Issue, "unique_ids"),
@@ -41,6 +45,9 @@ const CASES: [(&str, Act, &str); 10] = [
     ("hashed index, get_or_insert, known", Act::GetKnown, "hashed_ids"),
     ("unique index, find", Act::Find, "unique_ids"),
     ("hashed index, find", Act::Find, "hashed_ids"),
+    ("unique index, to_external", Act::ToExternal, "unique_ids"),
+    ("by hand, upsert of a new id", Act::Upsert, "unique_ids"),
+    ("by hand, query", Act::Query, "unique_ids"),
 ];
 
 fn main() -> Result {
@@ -62,7 +69,7 @@ fn main() -> Result {
 }
 
 macro_rules! bench {
-    ($name:ident, $database:ty, $dialect:expr, $settings:literal, $tables:expr, $analyze:literal, $sizes:expr) => {
+    ($name:ident, $database:ty, $dialect:expr, $settings:literal, $tables:expr, $upsert:literal, $query:literal, $analyze:literal, $sizes:expr) => {
         async fn $name(server: &Server, rounds: usize) -> Result {
             let mut connection =
                 <$database as sqlx::Database>::Connection::connect(&server.url).await?;
@@ -91,9 +98,12 @@ macro_rules! bench {
                     let map = maps.iter().find(|(name, _)| name == table);
                     let map = map.map_or(&maps[0].1, |(_, map)| map);
                     for (rows, calls, time) in [(1, SINGLES, 0), (BULK, BULKS, 1)] {
+                        if rows > 1 && matches!(act, Act::ToExternal | Act::Upsert | Act::Query) {
+                            continue;
+                        }
                         for call in 0..calls {
                             let ids: Vec<External<Order>> = match act {
-                                Act::GetKnown | Act::Find => {
+                                Act::GetKnown | Act::Find | Act::ToExternal | Act::Query => {
                                     let all: &Vec<_> = &known;
                                     let start = call * rows % (all.len() / 2);
                                     let half =
@@ -101,6 +111,12 @@ macro_rules! bench {
                                     all[half + start..][..rows].to_vec()
                                 }
                                 _ => (0..rows).map(|_| External::random()).collect(),
+                            };
+                            let internal = match act {
+                                Act::ToExternal => {
+                                    map.find_all(&mut *connection, &ids).await?.swap_remove(0)
+                                }
+                                _ => None,
                             };
                             let started = Instant::now();
                             match act {
@@ -133,6 +149,18 @@ macro_rules! bench {
                                 Act::Find => {
                                     map.find_all(&mut *connection, &ids).await?;
                                 }
+                                Act::ToExternal => {
+                                    let internal = internal.ok_or("a known id")?;
+                                    map.to_external(&mut *connection, internal).await?;
+                                }
+                                Act::Upsert => {
+                                    let upsert = sqlx::query($upsert).bind(ids[0].to_uuid());
+                                    upsert.fetch_optional(&mut *connection).await?;
+                                }
+                                Act::Query => {
+                                    let query = sqlx::query_scalar($query).bind(ids[0].to_uuid());
+                                    let _: i64 = query.fetch_one(&mut *connection).await?;
+                                }
                             }
                             times[time] += started.elapsed();
                             if *act == Act::GetOrInsert && rows > 1 {
@@ -144,7 +172,11 @@ macro_rules! bench {
             }
 
             let rates = times.map(|[single, bulk]| {
-                let rate = |rows: usize, time: Duration| rows as f64 / time.as_secs_f64();
+                // A case of single ids has no calls of lists.
+                let rate = |rows: usize, time: Duration| match time.is_zero() {
+                    true => 0.0,
+                    false => rows as f64 / time.as_secs_f64(),
+                };
                 [rate(rounds * SINGLES, single), rate(rounds * BULKS * BULK, bulk)]
             });
             println!(
@@ -199,6 +231,8 @@ bench!(
     "",
     "CREATE TABLE plain_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n BIGINT NOT NULL);
      CREATE TABLE random_rows (id UUID PRIMARY KEY, n BIGINT NOT NULL);",
+    "INSERT INTO unique_ids (uuid) VALUES ($1) ON CONFLICT (uuid) DO UPDATE SET uuid = EXCLUDED.uuid RETURNING id",
+    "SELECT id FROM unique_ids WHERE uuid = $1",
     "",
     [
         "SELECT pg_relation_size('{table}')",
@@ -215,6 +249,8 @@ bench!(
     "?ssl-mode=disabled",
     "CREATE TABLE plain_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL);
      CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",
+    "INSERT INTO unique_ids (uuid) VALUES (?) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)",
+    "SELECT id FROM unique_ids WHERE uuid = ?",
     "TABLE ",
     [
         "SELECT CAST(stat_value * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
