@@ -1,4 +1,4 @@
-//! ULIDs, their text, and their prefixes for object stores that list keys by prefix.
+//! ULIDs, their text, and their prefixes for object stores.
 
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
@@ -20,12 +20,11 @@ use crate::private::Private;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 
-/// The number of characters of the time. The 26 characters have 130 bits, two more than a ULID.
 const TIME_CHARS: u32 = 10;
 
 impl Ulid {
-    /// Creates a key from its parts: milliseconds since 1970 (48 bits) and the random component (80 bits). Higher
-    /// bits are ignored.
+    /// Creates a key from milliseconds since 1970 (48 bits) and the random component (80 bits). Higher bits
+    /// are ignored.
     #[must_use]
     pub const fn from_parts(unix_millis: u64, random: u128) -> Self {
         let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
@@ -42,10 +41,9 @@ impl Ulid {
     /// stores that list by prefix, such as S3's `ListObjectsV2`, with one request per prefix (Brown,
     /// *Leveraging ULIDs to create order in unordered datastores*, 2020).
     ///
-    /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31
-    /// prefixes of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are
-    /// multiples of the longer spans below. Each span is a 32nd of the one before it. For all of time the
-    /// list contains only the empty prefix.
+    /// Each end of the range needs at most 31 prefixes of each length: one or two hundred for bounds in any
+    /// millisecond, and fewer if the bounds are multiples of the longer spans below. For all of time the list
+    /// contains only the empty prefix.
     ///
     /// | characters | span |
     /// |---|---|
@@ -128,7 +126,6 @@ impl FromStr for Ulid {
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;
         lower.make_ascii_lowercase();
         match base32::decode_130(&lower) {
-            // The two spare bits in front of a ULID's 128 are zero.
             Ok((0, block)) => Ok(Self(Uuid::from_u128(block))),
             _ => Err(problem),
         }

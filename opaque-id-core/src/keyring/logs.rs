@@ -1,4 +1,4 @@
-//! Internal ids in logs and errors, sealed for their own audience.
+//! Internal ids in logs and errors.
 
 use core::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -24,10 +24,9 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
 ///
 /// Logs and error messages then identify the row and still contain no key. The text is sealed for the
 /// [audience](Keyring::for_audience) `logs`, always in the text form, so it is unrelated to the id that an
-/// API shows. No API accepts it: parsing an [`External`](crate::External) from it fails, and the error names
-/// the reason. `opaque-id open` opens it.
+/// API shows. No API accepts it, and `opaque-id open` opens it.
 ///
-/// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are replaced
+/// Call it once at start, in `main`; the last call counts. Pass the [`SharedKeyring`] if secrets are replaced
 /// at run time. An id stays hidden if another resource with another kind of key has its domain.
 ///
 /// ```
@@ -83,7 +82,7 @@ fn seal<T: OpaqueId>(repr: ReprOf<T>) -> Option<String> {
     Some(form::to_log(Text::write(T::PREFIX, body, &mut TextBuffer::new())))
 }
 
-/// Writes an internal id. It is sealed after a call of [`reveal_in_logs`] and hidden otherwise.
+/// Writes an internal id, sealed after a call of [`reveal_in_logs`] and hidden otherwise.
 ///
 /// # Errors
 /// The formatter's own.

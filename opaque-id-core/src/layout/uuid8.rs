@@ -1,5 +1,3 @@
-//! UUIDv8s of the early drafts: a timestamp, a clock sequence and a node around version and variant.
-
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
@@ -10,8 +8,7 @@ use crate::key::Ticks;
 use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48,
-/// 60 or 64 bits, a clock sequence, and random bits. It is for data that early adopters have stored, and for
-/// adding to it, because RFC 9562 leaves the bits of a UUIDv8 to its generator.
+/// 60 or 64 bits, a clock sequence, and random bits. It is for stored data of early adopters.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|
@@ -50,7 +47,7 @@ impl Uuid8Layout {
     /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
     pub const TEN_NANOS_60: Self = Self { ticks: Ticks::unix(60, 100_000_000) };
 
-    /// Returns when the key was generated, with the timestamp's precision. Nothing in a UUID shows whether it
+    /// Returns when the key was generated, with the timestamp's precision. A UUID does not show whether it
     /// has this layout.
     ///
     /// # Errors
@@ -86,7 +83,6 @@ impl Uuid8Layout {
         )
     }
 
-    /// Assembles a UUID. Bits beyond the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
         let timestamp = low(timestamp, self.ticks.bits);
