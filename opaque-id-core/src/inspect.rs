@@ -1,5 +1,3 @@
-//! Inspection of ids without any secret.
-
 use uuid::Uuid;
 
 use crate::base32;
@@ -33,17 +31,16 @@ use crate::token::{KINDS, Purpose};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The form that the text has or most resembles (`text`, `short`, `tagged` or `uuid`), or the kind of a
-    /// token (`grant` or `position`). Longer ids of the short form have the text form.
+    /// The form that the text has or most resembles, or the kind of a token (`grant` or `position`). Longer
+    /// ids of the short form have the text form.
     pub form: Option<&'static str>,
     /// The prefix, if there is one.
     pub prefix: Option<String>,
     /// The key id of the secret that the id claims to be sealed with.
     pub key_id: Option<KeyId>,
-    /// The UUID in the mapping table, if the resource is mapped. Ids of the text form and the mapped form
-    /// look the same.
+    /// The UUID in the mapping table, if the resource is mapped.
     pub mapped_uuid: Option<Uuid>,
-    /// The prefix of the resource, if the text is a cursor. A cursor has the tagged form and another prefix.
+    /// The prefix of the resource, if the text is a cursor.
     pub cursor_of: Option<String>,
     /// The fault of the text; `None` if it is well formed.
     pub problem: Option<Invalid>,
@@ -89,8 +86,7 @@ impl Inspection {
     }
 }
 
-/// Inspects a text without any secret. Returns its form, prefix and key id, or its fault and the id that it
-/// probably means. It never fails.
+/// Inspects a text without any secret. It never fails.
 #[must_use]
 pub fn inspect(text: &str) -> Inspection {
     let exact = parse(text);
@@ -112,8 +108,6 @@ pub fn inspect(text: &str) -> Inspection {
     Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
-/// Finds the id in a copied text, such as a line of a log, a URL or a cell. Returns `None` if there is no id
-/// or more than one.
 fn find(text: &str) -> Option<String> {
     let visible: String = text.replace("%5F", "_").replace("%5f", "_");
     let is_invisible =
@@ -150,7 +144,6 @@ fn well_formed(text: &str) -> Option<String> {
     [text.to_owned(), fix(text)].into_iter().find(|id| parse(id).is_well_formed())
 }
 
-/// Corrects capitals and similar characters.
 fn fix(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     match lower.rsplit_once('_') {

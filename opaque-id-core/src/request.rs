@@ -1,4 +1,4 @@
-//! Requests with external ids where the model has internal ones.
+//! Requests with external ids for models with internal ones.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -38,7 +38,7 @@ pub trait IntoModel<M> {
 
 /// An error for an id in a request that no row can have.
 ///
-/// Tell the client the field, so that it can correct the request, but not the reason: that is for the log.
+/// Tell the client the field, but not the reason: that is for the log.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, IntoModel};
@@ -73,7 +73,7 @@ pub trait IntoModel<M> {
 pub struct RequestError {
     resource: &'static str,
     problem: OpenError,
-    /// The path of the id, innermost segment first.
+    /// Innermost segment first.
     path: Vec<Segment>,
 }
 
@@ -129,7 +129,7 @@ impl Keyring {
     /// Converts a request into a model by opening all ids. The model's type follows from the use of the
     /// result.
     ///
-    /// Opening does not show whether a row exists, and is no access control: check both as before.
+    /// It neither looks up rows nor controls access: check both as before.
     ///
     /// # Errors
     /// [`RequestError`] at the first id that does not open. It contains the place of the id. Answer 422.
@@ -175,8 +175,7 @@ impl<R: IntoModel<M>, M, const N: usize> IntoModel<[M; N]> for [R; N] {
     }
 }
 
-/// Writes the impls of sets and maps. An error names the whole collection, because a set has no order and a
-/// map's key has no place of its own.
+/// An error names the whole collection, because a set has no order and a map's key has no place of its own.
 macro_rules! unordered {
     ($($of:ident<R $(=> $V:ident)? $(; $S:ident: $hasher:path)?>: $($bound:path),+;)*) => {$(
         impl<R, M, $($V,)? $($S)?> IntoModel<$of<M, $($V,)? $($S)?>> for $of<R, $($V,)? $($S)?>
