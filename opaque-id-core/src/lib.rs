@@ -22,6 +22,7 @@ pub mod generator;
 pub mod graphql;
 #[doc(hidden)]
 pub mod hazmat;
+/// Inspection of ids without any secret.
 pub mod inspect;
 mod internal;
 pub mod key;

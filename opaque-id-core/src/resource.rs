@@ -146,6 +146,7 @@ pub fn id_from_bits<I: InternalId>(bits: u128) -> I {
     I::from_checked(Repr::from_bits(bits, <FormOfId<I> as FormOf<_>>::FIXED))
 }
 
+/// The `Internal<T>` of a crate, as opposed to a newtype.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `Internal<_>`",
     label = "not an `Internal<_>` of this crate or of an adapter",

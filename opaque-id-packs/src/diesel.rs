@@ -37,8 +37,7 @@ pub type PackError = error::PackError<Error>;
 pack_table! {
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it and is rolled back with it.
-    /// `AsyncPackTable` (feature `diesel-async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -91,7 +90,7 @@ pack_table! {
 
 #[cfg(feature = "diesel-async")]
 pack_table! {
-    /// A [`PackTable`] for connections of diesel-async.
+    /// A [`PackTable`] for diesel-async.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -130,8 +129,9 @@ pack_table! {
 encrypted_column! {
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`. `encrypt` and `decrypt` convert
-    /// between it and `V`. Each needs the id of the row, because a value that the server has moved to another row or column is refused.
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`.
+    /// `encrypt` and `decrypt` convert it. Each needs the id of the row, because a value that the server has
+    /// moved to another row or column is refused.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -201,7 +201,7 @@ encrypted_column! {
 
 #[cfg(feature = "diesel-async")]
 encrypted_column! {
-    /// An [`EncryptedColumn`] for connections of diesel-async.
+    /// An [`EncryptedColumn`] for diesel-async.
     pub struct AsyncEncryptedColumn;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]

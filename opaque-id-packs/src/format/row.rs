@@ -1,4 +1,4 @@
-//! A recent row's plaintext: a value, or the mark of a deleted row.
+//! A recent row's plaintext.
 
 use super::codec::{Codec, MAX_LEN};
 use super::error::FormatError;
@@ -69,7 +69,6 @@ impl Row {
         Ok(bytes.map_or(Self::Deleted, |bytes| Self::Value(Value::new(bytes, written.group()))))
     }
 
-    /// Returns the group of a row that has one.
     pub(crate) fn group(&self) -> Option<u128> {
         match self {
             Self::Value(value) => value.group,
@@ -77,13 +76,11 @@ impl Row {
         }
     }
 
-    /// Returns the group of a row's plaintext, if it can be read.
     pub(crate) fn group_in(mut plaintext: &[u8]) -> Option<u128> {
         Written::take(&mut plaintext).ok()?.group()
     }
 }
 
-/// Checks that only padding follows.
 pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     match rest.iter().all(|byte| *byte == 0) {
         true => Ok(()),
@@ -91,7 +88,6 @@ pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     }
 }
 
-/// Omits the value.
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
