@@ -1,5 +1,3 @@
-//! The content of every adapter's `PackTable`: builds the calls and converts their results into keys and values.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,14 +37,12 @@ pub struct Pages<T> {
     resource: PhantomData<fn() -> T>,
 }
 
-/// Rows by their ids.
 type Rows<T, V> = Vec<(<T as OpaqueId>::Internal, V)>;
 
-/// The types of arguments and results. No value of these types is contained.
+/// No value of these types is contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
-/// The content of every adapter's `PackTable`: the calls that have its types in arguments or results. It dereferences to `Calls` for all
-/// others.
+/// The content of every adapter's `PackTable`: the typed calls. It dereferences to `Calls` for the others.
 pub struct Packs<T, V, E, O> {
     calls: Calls,
     types: Types<T, V, E, O>,
@@ -203,7 +199,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Returns a row's place in the table.
     fn place(&self, id: T::Internal) -> Result<u128, Problem> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
@@ -220,7 +215,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 }
 
-/// Returns a message with its reason.
 fn with_source(problem: &Problem) -> String {
     let source = std::error::Error::source(problem);
     source.map_or_else(|| problem.to_string(), |source| format!("{problem}: {source}"))
