@@ -40,6 +40,7 @@ fn process() -> u64 {
     std::process::id().into()
 }
 
+// Miri does not support this advice.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod wiped {
     #![allow(unsafe_code)]

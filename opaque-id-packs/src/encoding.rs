@@ -27,6 +27,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// A message without the value.
     fn decode(bytes: &[u8]) -> Result<V, String>;
 
+    /// Returns the group of a row with this value, if rows have groups.
     fn group(_value: &V) -> Option<Group> {
         None
     }

@@ -181,6 +181,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             sample.group = self.group(value)?;
             Ok(sample)
         });
+        // A value that could not be decoded has a group that is not known.
         let is_known = |sample: &Result<Value, _>| {
             sample.as_ref().map_or(true, |sample| sample.group.is_some() || !E::IS_GROUPED)
         };

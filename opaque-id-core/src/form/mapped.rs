@@ -73,6 +73,7 @@ impl Form for Mapped {
     }
 
     fn pattern(prefix: &str) -> String {
+        // The first digit is at most 7 because the two bits of the key id are zero.
         format!("^{prefix}_[0-7]{DIGIT}{{{}}}$", TEXT_CHARS - 1)
     }
 }

@@ -55,6 +55,7 @@ async fn restore_row(
             session.sql().replace(version, &stored, group.map(|key| (key.id, key.version)))
         }
     };
+    // Otherwise another client has written the row.
     Ok(session.write(write).await? > 0)
 }
 

@@ -124,6 +124,7 @@ impl Session {
     pub(super) async fn read_settings(&mut self) -> Result<(), Problem> {
         let meta = self.read_meta().await?;
         if let Some(lost) = self.table.check_state(self.context(), meta)? {
+            // Another client may have inserted it.
             self.session.try_run(self.sql().insert_meta(&lost)).await;
         }
         Ok(())

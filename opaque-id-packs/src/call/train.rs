@@ -86,6 +86,7 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), Problem> {
             reason: "expected room for another dictionary, found 65,535".to_owned(),
         })?;
         let stored = session.table.encrypt_meta(id, next_version(0), dictionary)?;
+        // Another client may have added one with the same number.
         if session.write_unless_duplicate(session.sql().insert_meta(&stored)).await? > 0 {
             break id;
         }

@@ -171,6 +171,7 @@ impl PackCipher {
 
     fn associated_data(&self, header: [u8; HEADER], place: Place) -> Vec<u8> {
         let Place { kind, id, version } = place;
+        // Names of tables do not contain the separator.
         let separator: &[u8] = match &*self.context {
             "" => &[],
             _ => &[0],
