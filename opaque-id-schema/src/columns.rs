@@ -9,7 +9,6 @@ use crate::{CheckError, KeyColumn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
-    /// A 64-bit integer, signed or unsigned.
     Integer,
     Integer32,
     Unsigned32,
@@ -18,14 +17,14 @@ pub(crate) enum Stored {
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
-    /// A column that may store ids, and the reason why it is not judged.
+    /// The reason why the column is not judged.
     Unknown(&'static str),
-    /// A column that, by its name, length or values, stores no ids.
+    /// By its name, length or values.
     NoId,
 }
 
 impl Judgement {
-    /// Judges text by the column's name, its declared length and its values together.
+    /// The column's name, its declared length and its values count together.
     pub(crate) fn of_text(
         column: &str,
         length: Option<i64>,
@@ -44,7 +43,7 @@ impl Judgement {
         }
     }
 
-    /// Returns the judgement of a column that is a key, or a part of one, only by its name or its values.
+    /// Only its name or its values make the column a key, or it is a part of one.
     pub(crate) fn of_undeclared(self) -> Self {
         match self {
             Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
@@ -59,19 +58,14 @@ pub(crate) enum Values {
     /// No value was read.
     None,
     Others,
-    /// At least one has the form of a UUID or a ULID.
     Ids,
 }
 
-/// A `(table, column)`.
 pub(crate) type Place = (String, String);
 
-/// A column of a primary key or a foreign key, or one with the name or the values of an id.
 pub(crate) struct Key {
     pub(crate) place: Place,
-    /// Whether the column alone is a primary key or a foreign key.
     pub(crate) is_declared: bool,
-    /// The type as the database spells it.
     pub(crate) found: String,
     pub(crate) judgement: Judgement,
 }
@@ -85,7 +79,6 @@ pub(crate) struct ForeignKey {
 }
 
 impl ForeignKey {
-    /// Returns whether all names that the script prints for it are printable.
     fn is_plain(&self) -> bool {
         let (from, to) = (&self.from, &self.to);
         let mut printed = [&from.0, &from.1, &to.0, &to.1, &self.drop, &self.add].into_iter();
@@ -95,15 +88,12 @@ impl ForeignKey {
 
 pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
-    /// The SQL expression for the converted value.
     pub(crate) value: String,
-    /// The SQL condition that a value cannot be converted.
     pub(crate) bad: String,
     /// Whether the conversion can change the text of a value, so that the script keeps the old rows.
     pub(crate) keeps_rows: bool,
 }
 
-/// A finding, and the column's conversion unless it needs manual work.
 pub(crate) struct Draft {
     pub(crate) finding: Finding,
     pub(crate) stored: Stored,
@@ -129,7 +119,7 @@ impl Draft {
     }
 
     /// Counts the values that cannot be converted. If the script converts the column, also counts the primary
-    /// keys that become equal, because they have the same `digits`. Records the query that lists them.
+    /// keys that become equal, because they have the same `digits`.
     pub(crate) async fn count(
         &mut self,
         connection: &mut impl Ask,
@@ -161,8 +151,8 @@ impl Draft {
 pub(crate) trait Ask: Send {
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 
-    /// Classifies the values of a column of text. `is_id` is an SQL condition. If the column is not a key by
-    /// its name or a constraint, its values count as ids only if all of them are.
+    /// If the column is not a key by its name or a constraint, its values count as ids only if all of them
+    /// are.
     fn values(
         &mut self,
         table: &str,
@@ -202,7 +192,6 @@ macro_rules! ask {
 
 ask! { MySqlConnection PgConnection SqliteConnection }
 
-/// Returns the query for the number of keys that are equal to another one.
 pub(crate) fn count_equal(digits: &str, table: &str) -> String {
     format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
 }
@@ -212,8 +201,7 @@ pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool
     exclude.iter().any(is)
 }
 
-/// Compares each key with the column that it references, or else with its own meaning. The report has no
-/// findings yet.
+/// Compares each key with the column that it references, or else with its own meaning.
 ///
 /// A wrong column is left alone if a column on the other side of a foreign key is not checked.
 pub(crate) fn drafts(
@@ -300,11 +288,9 @@ fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     keys.collect()
 }
 
-/// The keys that the keys of a schema reference in the end.
 struct Roots<'k> {
     keys: &'k BTreeMap<Place, Key>,
     next: BTreeMap<&'k Place, Option<&'k Key>>,
-    /// The keys that a 64-bit key references.
     wide: BTreeSet<&'k Place>,
 }
 
@@ -319,7 +305,7 @@ impl<'k> Roots<'k> {
         roots
     }
 
-    /// Follows references of references. A cycle ends too.
+    /// A cycle ends too.
     fn of(&self, mut key: &'k Key) -> &'k Key {
         for _ in 0..self.next.len() {
             match self.next.get(&key.place) {
@@ -330,8 +316,7 @@ impl<'k> Roots<'k> {
         key
     }
 
-    /// Returns the type that a key must have, by its own type or by that of the referenced column. An integer
-    /// must be as wide as the widest column that references it.
+    /// An integer must be as wide as the widest column that references it.
     fn wanted(&self, place: &Place) -> Option<Stored> {
         let root = self.of(self.keys.get(place)?);
         match root.judgement {
@@ -347,9 +332,8 @@ impl<'k> Roots<'k> {
     }
 }
 
-/// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
-/// for queries. `sample` returns the table for a query and the SQL for the version's digit of its UUIDs, or
-/// `None` if its rows must not be read.
+/// Returns the keys that are ids, with the tables of the rows that they identify. `sample` returns the table
+/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read.
 pub(crate) async fn key_columns(
     connection: &mut impl Ask,
     keys: Vec<Key>,
@@ -393,8 +377,8 @@ pub(crate) async fn key_columns(
     Ok(ids)
 }
 
-/// Extends a column that is left alone to its table and to all tables connected to it by foreign keys,
-/// because a foreign key needs the same type on both sides.
+/// A foreign key needs the same type on both sides, so the tables that are connected to the column's table
+/// stay too.
 pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
     for draft in drafts.iter_mut() {
         if draft.finding.left_alone.is_some() {
@@ -467,7 +451,6 @@ pub(crate) const OLD_ROWS: &str =
     "-- The old rows; drop these tables when you no longer need them:";
 const REFERS_ELSEWHERE: &str =
     "it references, or is referenced by, a column that is not checked; convert both manually";
-/// The reasons why a column is not judged.
 pub(crate) const TYPE: &str =
     "no rule exists for this type; use another type, or exclude the column";
 pub(crate) const NAME: &str =

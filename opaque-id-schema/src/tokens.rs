@@ -1,16 +1,12 @@
-//! The part of SQLite's grammar that is needed to change a column's type in a `CREATE TABLE` statement.
+//! The part of SQLite's grammar that changes a column's type in a `CREATE TABLE` statement.
 
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// White space or a comment.
     Space,
-    /// A keyword, a name or a number.
     Word,
-    /// A name or a text in quotes.
     Quoted,
-    /// Any other character.
     Sign(char),
 }
 
@@ -20,7 +16,7 @@ pub(crate) struct Token {
     pub(crate) range: Range<usize>,
 }
 
-/// Returns the tokens of a statement, or `None` if a quote or a comment does not end.
+/// Returns `None` if a quote or a comment does not end.
 pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -45,7 +41,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
-/// Returns the length of the quoted text at the start of `rest`. A doubled quote is part of the text.
+/// A doubled quote is part of the text.
 fn quoted(rest: &str, quote: char) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -57,7 +53,6 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
     }
 }
 
-/// Returns whether a statement contains a keyword outside quotes and comments.
 pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
         tokens
@@ -66,8 +61,7 @@ pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     })
 }
 
-/// Returns whether the expressions of a `CREATE INDEX` may contain a column. The column's name is in lower
-/// case.
+/// The expressions of a `CREATE INDEX` may contain the column. Its name is in lower case.
 pub(crate) fn computes(create: &str, column: &str) -> bool {
     let Some((_, list)) = create.split_once('(') else { return false };
     let list = list.to_lowercase();
@@ -79,9 +73,8 @@ pub(crate) fn computes(create: &str, column: &str) -> bool {
     condition.contains(column) || !is_plain && columns.contains(column)
 }
 
-/// Returns whether the text is one statement: nothing follows a semicolon, except in the body of a trigger.
-/// The `sqlite3` shell also treats a line with only `go` or a slash as a semicolon, and may run the next line
-/// as a command.
+/// Nothing may follow a semicolon, except in the body of a trigger. The `sqlite3` shell also treats a line
+/// with only `go` or a slash as a semicolon, and may run the next line as a command.
 pub(crate) fn is_one_statement(sql: &str) -> bool {
     let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
     if sql.lines().any(ends) {
@@ -107,8 +100,7 @@ pub(crate) fn is_one_statement(sql: &str) -> bool {
     depth == 0
 }
 
-/// Replaces a column's type in a `CREATE TABLE` and keeps the text after the type. Returns `None` if the
-/// column is not found.
+/// Keeps the text after the type. Returns `None` without such a column.
 pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     const CONSTRAINTS: &str =
         "AS CHECK COLLATE CONSTRAINT DEFAULT GENERATED NOT NULL PRIMARY REFERENCES UNIQUE";
@@ -133,7 +125,6 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
         if !starts || !is_name(&create[token.range.clone()], column) {
             continue;
         }
-        // The type consists of words and then sizes in parentheses.
         let name_end = token.range.end;
         let mut end = name_end;
         while let Some(next) = solid.next_if(|next| {
@@ -151,7 +142,7 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     None
 }
 
-/// Returns whether a word or a quoted text is this name. SQLite ignores ASCII case in names.
+/// SQLite ignores ASCII case in names.
 fn is_name(text: &str, name: &str) -> bool {
     let unquoted = match text.chars().next() {
         Some(quote @ ('\'' | '"' | '`')) => {

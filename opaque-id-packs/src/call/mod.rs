@@ -44,6 +44,7 @@ use crate::error::Problem;
 /// The last body may exceed the limit.
 const STATEMENT_BYTES: u32 = 256 << 10;
 
+/// A call on a table of packs.
 pub type PackCall<'c, R> = Call<'c, R, Problem>;
 
 #[cfg(test)]
