@@ -1,9 +1,8 @@
-//! Extractors for routers of any state, such as a framework's. The layer
-//! [`lend_keyring`](crate::lend_keyring) lends the keyring.
+//! Extractors for routers of any state. The layer [`lend_keyring`](crate::lend_keyring) lends the keyring.
 //!
-//! They work like the extractors of the crate's root. Without the layer around a route, each request is 500,
-//! and an event in the log, at the level ERROR with the target `opaque_id`, names the layer. The compiler
-//! does not notice a missing layer, so use the extractors of the root if the state is yours.
+//! Without the layer around a route, each request is 500, and an event in the log, at the level ERROR with
+//! the target `opaque_id`, names the layer. The compiler does not notice a missing layer, so use the
+//! extractors of the crate's root if the state is yours.
 //!
 //! ```
 //! use axum::{Router, routing::get};

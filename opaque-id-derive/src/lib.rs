@@ -13,7 +13,6 @@ mod view;
 
 use proc_macro::TokenStream;
 
-/// Writes the derives of the crates with an `Internal<T>`. They differ only in the path of that crate.
 macro_rules! derives {
     ($($(#[$doc:meta])* $name:ident: $derive:ident, $attribute:ident, $expand:path, $krate:literal;)*) => {$(
         $(#[$doc])*
@@ -50,20 +49,20 @@ derives! {
     /// ```
     ///
     /// A type may be generic, but its key must not depend on a parameter. All its instances are one resource:
-    /// they share prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
+    /// an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
     core: CoreOpaqueId, opaque_id, expand::expand, "::opaque_id_core";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements sqlx's traits.
+    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the core's options. Its `Internal<T>` implements
+    /// sqlx's traits.
     sqlx: SqlxOpaqueId, opaque_id, expand::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements diesel's traits.
+    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the core's options. Its `Internal<T>` implements
+    /// diesel's traits.
     diesel: DieselOpaqueId, opaque_id, expand::expand, "::opaque_id_diesel";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements SeaORM's traits. On a `Model` it also rejects a 16-byte primary key that SeaORM would
-    /// treat as auto-incremented.
+    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the core's options. Its `Internal<T>` implements
+    /// SeaORM's traits. On a `Model` it also rejects a 16-byte primary key that SeaORM would treat as
+    /// auto-incremented.
     sea_orm: SeaOrmOpaqueId, opaque_id, sea_orm::expand, "::opaque_id_seaorm";
 
     /// `#[derive(AnyId)]` of `opaque-id-core`: ids of several resources.

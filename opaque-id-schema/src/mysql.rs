@@ -211,6 +211,7 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
         let mut values = Values::None;
         if is_text(row) || is_bytes(row) {
             let [table, column] = [&row.table_name, &row.column_name].map(|name| quote(name));
+            // Bytes may be text, and most regular expressions are not for bytes.
             let is_id = format!(
                 "CONVERT({column} USING latin1) REGEXP '^({UUID}|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{{26}})$'"
             );

@@ -1,5 +1,3 @@
-//! The layer below which `Opened` and `External` accept old ids. It marks responses to them as deprecated.
-
 use core::any::{Any, TypeId};
 use core::fmt;
 use std::collections::HashMap;
@@ -11,12 +9,12 @@ use opaque_id_core::old_ids::{OldIds, OpenedId};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, IdError, Keyring};
 
-/// A layer below which [`Opened`](crate::Opened) also accepts the old ids that the API showed before. In our
-/// extractors, an old id becomes its `External`, so that [`Accepted`](crate::Accepted) accepts it.
+/// A layer below which [`Opened`](crate::Opened), `External` and [`Accepted`](crate::Accepted) also accept
+/// the old ids that the API showed before.
 ///
-/// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745),
-/// `Sunset` (RFC 8594) and, if its `OldIds` name a page, `Link` with `rel="deprecation"`. A 4xx response does
-/// not have them, because a refusal is the same for all ids. In a body, an old id may be a JSON number.
+/// A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and, if its
+/// `OldIds` name a page, `Link` with `rel="deprecation"`. A 4xx response does not have them, because a
+/// refusal is the same for all ids. In a body, an old id may be a JSON number.
 ///
 /// `docs/MOVING.md` lists all steps of moving an API to external ids.
 ///
@@ -52,7 +50,7 @@ pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 #[derive(Clone)]
 struct OfResource {
     old_ids: Arc<dyn Any + Send + Sync>,
-    /// Returns the `External` of an old id. The core does not know its type.
+    /// The core does not know the type of the `External`.
     external: fn(&OfResource, &OfRequest, &str, &Keyring) -> OfOldId,
     headers: Arc<[Header]>,
 }
@@ -128,13 +126,12 @@ impl fmt::Debug for OldIdsLayer {
     }
 }
 
-/// The accepted old ids of a request, in its extensions.
+/// The accepted old ids of a request.
 #[derive(Clone)]
 pub struct OfRequest(Arc<Inner>);
 
 struct Inner {
     layer: OldIdsLayer,
-    /// The old ids of an outer layer.
     outer: Option<OfRequest>,
     /// The headers of the first accepted old id.
     headers: OnceLock<Arc<[Header]>>,
@@ -147,8 +144,8 @@ impl OfRequest {
         Self(Arc::new(Inner { layer: layer.clone(), outer, headers: OnceLock::new() }))
     }
 
-    /// Returns the headers of a response with this status. There are none if it is 4xx, because a refusal
-    /// (404 or 422) must not show whether an id is an old one that was ever shown.
+    /// Returns the headers of a response with this status. A 4xx has none, because a refusal must not show
+    /// whether an id is an old one that was ever shown.
     #[must_use]
     pub fn headers(&self, status: u16) -> &[Header] {
         let headers = self.0.headers.get().filter(|_| !(400..500).contains(&status));
@@ -164,7 +161,6 @@ impl OfRequest {
         Some(of_resource.open::<T>(request, text, keyring)?.map(|opened| opened.id))
     }
 
-    /// Converts an old id into an `External`, if the layer has old ids of the resource.
     pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OfOldId {
         let (request, of_resource) = self.of_resource(resource)?;
         (of_resource.external)(of_resource, request, text, keyring)
