@@ -100,7 +100,7 @@ async fn stopped() {
     }
 }
 
-/// Waits for Ctrl-C and then a short time for clients that stay connected, unless there is another Ctrl-C.
+/// Clients may stay connected for a short time, unless there is another Ctrl-C.
 async fn stopped_for_long() {
     stopped().await;
     let _ = tokio::time::timeout(Duration::from_secs(3), stopped()).await;

@@ -116,7 +116,6 @@ async fn fill(shop: &Shop) -> Result<(Vec<User>, Vec<Order>)> {
     Ok((users, orders))
 }
 
-/// Returns a table row: a name, the stored key and its external id.
 async fn row<T: SealedResource<Internal = Internal<T>>>(
     shop: &Shop,
     keyring: &Keyring,
@@ -131,7 +130,6 @@ where
     Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
-/// Tries an attacker's ids, and fails if one is accepted.
 async fn refusals(shop: &Shop, keyring: &Keyring, user: &User, invoice: &Invoice) -> Result {
     let mut rows = Vec::new();
 

@@ -1,4 +1,4 @@
-//! Random cases with our answers. A seed always gives the same cases, except for the nonces of tokens.
+//! A seed always gives the same cases, except for the nonces of tokens.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,6 @@ pub(super) fn cases(seed: u64, count: usize, vectors: &[Case], ours: &mut Ours) 
     (0..count).map(|_| next()).collect()
 }
 
-/// The requirements of the vectors for an operation on a form, by whether it is refused.
 struct Requirements(BTreeMap<String, Vec<String>>);
 
 impl Requirements {
@@ -77,7 +76,7 @@ impl Requirements {
     }
 }
 
-/// The generator SplitMix64.
+/// SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -121,7 +120,7 @@ impl Random {
         request
     }
 
-    /// Completes a request and returns its description.
+    /// Returns the request's description.
     fn operation(&mut self, request: &mut Map<String, Value>, ours: &mut Ours) -> &'static str {
         let (seal, open) = match self.below(100) {
             0..75 => ("seal", "open"),

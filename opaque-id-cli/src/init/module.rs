@@ -8,12 +8,11 @@ use opaque_id_schema::KeyColumn;
 #[derive(Default)]
 pub(super) struct Module {
     pub(super) text: String,
-    /// Tables with plain names, and their types.
     pub(super) types: Vec<(String, String)>,
 }
 
 impl Module {
-    /// Writes a type for each table with ids, or an example if the tables are not known.
+    /// Without tables, the text is an example.
     pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
         // The module itself uses these names.
