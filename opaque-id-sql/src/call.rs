@@ -2,8 +2,8 @@
 //!
 //! A [`Call`] is a future that awaits only its [`Session`], and each await of [`Session::run`] is one
 //! statement. So the statements of a call, their order and their locks are written once, for blocking and
-//! asynchronous code and for all ORMs. [`drive`] and [`drive_async`] are the loop around it and decide about
-//! retries. An adapter's [`Runner`] runs one statement and classifies its error.
+//! asynchronous code and for all ORMs. [`drive`] and [`drive_async`] run the statements by an adapter's
+//! [`Runner`] and decide about retries.
 //!
 //! Outside of the caller's transactions each statement commits by itself and may run twice. Therefore the
 //! driver retries conflicts, and a call can be dropped between any two statements. A dropped call may leave
@@ -25,7 +25,7 @@ use crate::statement::{Answer, Statement};
 /// The default time for retries of a call.
 pub const RETRY_FOR: Duration = Duration::from_secs(10);
 
-/// The longest wait before the first retry. The limit doubles with each retry, up to [`LONGEST_WAIT`].
+/// The limit doubles with each retry, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(4);
 const LONGEST_WAIT: Duration = Duration::from_millis(256);
 
@@ -34,8 +34,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(256);
 pub struct ConnectionState {
     /// The database's dialect.
     pub dialect: Dialect,
-    /// Whether the connection is in the caller's transaction. A conflict ends that transaction, and its rows
-    /// may be rolled back.
+    /// Whether the connection is in the caller's transaction. A conflict ends that transaction.
     pub is_in_transaction: bool,
 }
 
@@ -44,9 +43,8 @@ pub struct ConnectionState {
 pub struct Request {
     /// The statement.
     pub statement: Statement,
-    /// Whether the call continues if the statement violates a unique index.
     accepts_duplicate: bool,
-    /// The statement that undoes changes to the connection if the first one fails.
+    /// Undoes changes to the connection if the first statement fails.
     after_failure: Option<Statement>,
 }
 
@@ -113,7 +111,7 @@ impl Session {
         .await
     }
 
-    /// Returns the connection, if the call already has one.
+    /// Returns the connection, if the call has one.
     #[must_use]
     pub fn connection(&self) -> Option<ConnectionState> {
         self.slot().connection
@@ -166,8 +164,8 @@ impl Session {
 
 /// One call of a map, a sequence or a table of packs. It determines its statements but does not run them.
 ///
-/// Outside of the caller's transactions each statement commits by itself and may run twice. A call that is
-/// dropped or interrupted between two statements leaves only changes that a retry finds or repeats.
+/// A call that is dropped or interrupted between two statements leaves only changes that a retry finds or
+/// repeats.
 #[must_use = "a call does nothing unless it is driven"]
 pub struct Call<'c, T, E> {
     session: Session,
@@ -215,8 +213,7 @@ impl<'c, T, E> Call<'c, T, E> {
         }
     }
 
-    /// Resumes the call. Returns its result if it needs at most the state of a connection, because a cache
-    /// has everything.
+    /// Resumes the call. Returns its result if it needs at most the state of a connection.
     pub fn start(&mut self, connection: Option<ConnectionState>) -> Option<Result<T, E>> {
         self.session.slot().connection = connection;
         let need = match self.step() {
@@ -229,8 +226,7 @@ impl<'c, T, E> Call<'c, T, E> {
         None
     }
 
-    /// Resumes the call until it needs a statement or ends, without waiting. It is for tests that answer the
-    /// statements.
+    /// Resumes the call until it needs a statement or ends, without waiting, for tests.
     pub fn next(&mut self, connection: ConnectionState) -> ControlFlow<Result<T, E>, Statement> {
         loop {
             match self.step() {
@@ -269,7 +265,7 @@ pub enum RunError<E, C> {
     Call(C),
 }
 
-/// The result of running a call. `R` is the ORM's error, `E` the call's.
+/// The result of a call. `R` is the ORM's error, `E` the call's.
 pub type RunResult<T, R, E> = Result<T, RunError<R, E>>;
 
 impl<E, C> From<E> for RunError<E, C> {
@@ -278,12 +274,9 @@ impl<E, C> From<E> for RunError<E, C> {
     }
 }
 
-/// The state of [`drive`]: a call, its statement, and the retries.
-///
-/// The driver decides about retries for all calls and adapters. Outside of the caller's transactions, it
-/// repeats a conflicting statement after a wait, until the statement's time is over. A long call may
-/// therefore have many conflicts. The waits are random, up to a limit that doubles with each retry. A lock
-/// timeout is not retried, because it is the session's own limit.
+/// Outside of the caller's transactions, the driver repeats a conflicting statement after a random wait,
+/// until the statement's time is over. A long call may therefore have many conflicts. A lock timeout is not
+/// retried, because it is the session's own limit.
 #[derive(Debug)]
 struct Driver<'c, T, E> {
     call: Call<'c, T, E>,
@@ -299,7 +292,6 @@ impl<'c, T, E> Driver<'c, T, E> {
         Self { call, connection, request: None, first_conflict: None, retries: 0, wait: None }
     }
 
-    /// Returns the result of the call, or the wait before its [`statement`](Self::statement).
     fn next(&mut self) -> ControlFlow<Result<T, E>, Duration> {
         while self.request.is_none() {
             match self.call.step() {
@@ -319,8 +311,7 @@ impl<'c, T, E> Driver<'c, T, E> {
         &self.request.as_ref().expect("the call is not done").statement
     }
 
-    /// Processes the answer to the statement. After a conflict, the statement is repeated, unless it is in
-    /// the caller's transaction, because only the caller can retry that.
+    /// Only the caller can retry a conflict in its transaction.
     fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> RunResult<(), R, E> {
         let (error, failure) = match answer {
             Ok(answer) => {
@@ -385,8 +376,8 @@ pub trait AsyncRunner: Send {
         statement: &Statement,
     ) -> impl Future<Output = Result<Answer, (Self::Error, Failure)>> + Send;
 
-    /// Gives the connection up, because the future of [`run`](Self::run) was dropped and the driver may have
-    /// read half of an answer. The connection must not return to its pool unless its driver recovers it.
+    /// Gives the connection up, because the future of [`run`](Self::run) was dropped and half of an answer
+    /// may be unread. The connection must not return to its pool unless its driver recovers it.
     fn discard(&mut self);
 }
 
@@ -446,7 +437,6 @@ pub async fn drive_async<R: AsyncRunner, T, E: Send>(
     }
 }
 
-/// Discards the connection if the future of a statement is dropped.
 struct DropGuard<'r, R: AsyncRunner> {
     runner: &'r mut R,
     is_done: bool,
@@ -460,8 +450,7 @@ impl<R: AsyncRunner> Drop for DropGuard<'_, R> {
     }
 }
 
-/// Returns a random wait before a retry, so that two conflicting clients do not meet again. The first retry
-/// has the number 1.
+/// The wait is random, so that two conflicting clients do not meet again. The first retry has the number 1.
 fn wait_before(retry: u32) -> Duration {
     let limit = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -553,7 +542,6 @@ mod tests {
         assert!(driver.next().is_break());
     }
 
-    /// A connection that answers at the second poll and records whether it was discarded.
     struct Slow {
         answer: Result<(), Failure>,
         is_discarded: bool,

@@ -1,5 +1,3 @@
-//! The SQL dialects of the databases.
-
 /// The SQL dialect of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -24,8 +22,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the end of a query of several rows. MySQL and MariaDB cut off an answer at `sql_select_limit`
-    /// without an error, unless the query has its own limit.
+    /// Returns the end of a query of several rows. Without it MySQL and MariaDB cut off an answer at
+    /// `sql_select_limit` without an error.
     #[doc(hidden)]
     #[must_use]
     pub const fn all_rows(self) -> &'static str {
@@ -35,8 +33,8 @@ impl Dialect {
         }
     }
 
-    /// Classifies an error's code for a retry. The code is the SQLSTATE on PostgreSQL, the error's number on
-    /// MySQL and MariaDB, and the extended result code on SQLite.
+    /// Classifies an error's code: the SQLSTATE on PostgreSQL, the error's number on MySQL and MariaDB, and
+    /// the extended result code on SQLite.
     #[must_use]
     pub fn failure(self, code: &str) -> Failure {
         match self {
@@ -93,7 +91,7 @@ impl Dialect {
 pub enum Failure {
     /// A conflict with another transaction.
     Conflict,
-    /// Another transaction has held a lock longer than the session waits.
+    /// A lock was held longer than the session waits.
     LockTimeout,
     /// A unique index already has the key.
     Duplicate,
@@ -117,8 +115,8 @@ impl Failure {
     }
 }
 
-/// How to retry your failed transaction, including one that failed at COMMIT. Each adapter has a function
-/// `retry` that returns it for the ORM's error.
+/// How to retry your failed transaction, including one that failed at COMMIT, by an adapter's function
+/// `retry`.
 ///
 /// The transaction must be one that may run twice: if the connection breaks at COMMIT, its outcome is
 /// unknown.

@@ -1,13 +1,12 @@
-//! Engines with another database's dialect that store a table on several servers, so that a lock on one
-//! server does not hold on the others.
+//! Engines with another database's dialect on several servers: a lock on one server does not hold on the
+//! others.
 
 use core::fmt;
 
 use crate::dialect::Dialect;
 use crate::statement::{Cell, Column, Statement};
 
-/// A database engine that uses the dialect of another one. `docs/ENGINES.md` has the recommendations for
-/// each.
+/// A database engine that uses another one's dialect: see `docs/ENGINES.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
@@ -45,8 +44,6 @@ impl fmt::Display for Engine {
 }
 
 impl Engine {
-    /// Returns the statement with the rows for [`from_rows`](Self::from_rows): the server's version, and other marks of an
-    /// engine.
     pub(crate) fn ask(dialect: Dialect) -> Statement {
         let (sql, columns): (_, &[_]) = match dialect {
             Dialect::MySql => (

@@ -1,18 +1,14 @@
-//! The SQL of a page of a list that is ordered by other columns before the key.
-
 use std::mem;
 
 use opaque_id_core::page::PageRequest;
 
 use crate::dialect::Dialect;
 
-/// The SQL of a page of a list that is ordered by other columns before the key: the condition and the order
-/// of its query.
+/// The SQL of a page of a list that is ordered by other columns before the key.
 ///
 /// Rows with equal values are in the order of their keys. The list decides whether NULLs come first or last,
-/// in both directions and on all databases. Add columns in the list's order of comparison. Names
-/// are quoted, so spell them as the database stores them. A name such as `people.nickname` consists of a
-/// table and a column.
+/// in both directions and on all databases. Add columns in the list's order of comparison. Names such as
+/// `people.nickname` are quoted, so spell them as the database stores them.
 ///
 /// The values come from a row that the database has returned. For other values, use
 /// [`stored_as`](Self::stored_as).
@@ -30,9 +26,8 @@ pub struct PageSql<'a, V, I> {
 #[derive(Clone, Debug)]
 struct Column<'a> {
     name: &'a str,
-    /// Whether NULLs come after the values in the query, or `None` for a column without NULLs.
+    /// `None` for a column without NULLs.
     nulls_follow: Option<bool>,
-    /// Whether the position's value is NULL.
     is_null: bool,
     descends: bool,
     cast: Option<&'static str>,
@@ -50,7 +45,7 @@ pub enum SqlPart<'a, V, I> {
 }
 
 impl<'a, V, I> PageSql<'a, V, I> {
-    /// Creates the SQL for a requested page. `key` is the name of the key's column.
+    /// Creates the SQL for a requested page. `key` is the key's column.
     #[must_use]
     pub fn new(dialect: Dialect, key: &'a str, request: &'a PageRequest<(V, I)>) -> Self {
         let (position, is_descending) = (request.position(), request.is_descending());
@@ -63,15 +58,15 @@ impl<'a, V, I> PageSql<'a, V, I> {
         self.add(name, None, |_| false)
     }
 
-    /// Adds a column with NULLs first in an ascending list and last in a descending one. `is_null`
-    /// returns whether a position's value is NULL.
+    /// Adds a column with NULLs first in an ascending list and last in a descending one. `is_null` returns
+    /// whether a position's value is NULL.
     #[must_use]
     pub fn nulls_first(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {
         self.add(name, Some(false), is_null)
     }
 
-    /// Adds a column with NULLs last in an ascending list and first in a descending one. `is_null`
-    /// returns whether a position's value is NULL.
+    /// Adds a column with NULLs last in an ascending list and first in a descending one, like
+    /// [`nulls_first`](Self::nulls_first).
     #[must_use]
     pub fn nulls_last(self, name: &'a str, is_null: impl FnOnce(&V) -> bool) -> Self {
         self.add(name, Some(true), is_null)
@@ -96,9 +91,9 @@ impl<'a, V, I> PageSql<'a, V, I> {
     /// Sets the stored type of the last added column, such as `timestamp(0)` on PostgreSQL or `DATETIME(0)`
     /// on MySQL and MariaDB.
     ///
-    /// Without it, a value with more digits than the column stores differs from the value of its row. For an
-    /// inserted row that was not read back, the next page then repeats the row or omits its neighbors. With
-    /// it, the database rounds the value like the stored one. The type is written into the SQL as it is.
+    /// Without it, a value with more digits than the column stores differs from the value of its row, and the
+    /// next page repeats the row or omits its neighbors. With it, the database rounds the value like the
+    /// stored one. The type is written into the SQL as it is.
     #[must_use]
     pub fn stored_as(mut self, sql_type: &'static str) -> Self {
         self.columns.iter_mut().rev().take(1).for_each(|column| column.cast = Some(sql_type));

@@ -1,5 +1,3 @@
-//! Statements and a database's answers.
-
 use core::fmt;
 use core::hash::Hash;
 use std::borrow::Cow;
@@ -12,12 +10,11 @@ use uuid::Uuid;
 /// A statement for the database.
 #[derive(Clone)]
 pub struct Statement {
-    /// The text. It is the same for lists of every length, so that it is prepared once.
+    /// The text, the same for lists of every length.
     pub sql: Arc<str>,
     /// The values to bind, in order.
     pub values: Vec<Value>,
-    /// The columns of the rows. A statement without columns returns no rows, and its answer is the number of
-    /// changed rows.
+    /// The columns of the rows. Without columns, the answer is the number of changed rows.
     pub columns: &'static [Column],
     /// Whether it consists of several statements, separated by `;`. A batch is sent as one text, cannot be
     /// prepared, and has neither values nor columns.
@@ -37,8 +34,8 @@ impl Statement {
         Self { is_batch: true, ..Self::new(sql, Vec::new(), &[]) }
     }
 
-    /// Returns the statement for preparing. Lists have placeholders in numbers of few sizes, so that a server
-    /// prepares few texts. The last value fills the rest.
+    /// Returns the statement for preparing. Lists have placeholders in few numbers, so that a server prepares
+    /// few texts. The last value fills the rest.
     #[must_use]
     pub fn prepared(&self) -> Cow<'_, Self> {
         let takes_more = |value: &Value| matches!(value, Value::List(_) | Value::Literals(_));
@@ -69,7 +66,7 @@ impl Statement {
         Cow::Owned(Self { sql: sql.into(), values, ..*self })
     }
 
-    /// Returns the text with the values in the place of `?` or `$1`, for sending without preparing.
+    /// Returns the text with the values in the place of `?` or `$1`.
     ///
     /// # Panics
     /// If there are fewer values than placeholders, or a text value contains a quote or a backslash, because
@@ -97,7 +94,6 @@ impl Statement {
     }
 }
 
-/// Hides the values, and a text that may contain them.
 impl fmt::Debug for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Statement");
@@ -117,21 +113,15 @@ pub enum Value {
     Text(String),
     /// A byte string.
     Bytes(Vec<u8>),
-    /// The list in `IN (?)`, on MySQL. [`prepared`](Statement::prepared) statements have none.
+    /// The list in `IN (?)`, on MySQL before [`prepared`](Statement::prepared).
     List(Vec<Value>),
-    /// A part of the text that consists of literals, on MySQL. [`prepared`](Statement::prepared) statements
-    /// have none.
+    /// A part of the text that consists of literals, on MySQL before [`prepared`](Statement::prepared).
     Literals(String),
 }
 
-/// The numbers of placeholders in a list.
 const LIST_SIZES: [usize; 3] = [1, 64, 999];
 
 impl Value {
-    /// Writes the value as a literal.
-    ///
-    /// # Panics
-    /// If a text must be escaped, because databases differ in it. No text of this crate must.
     fn write_literal(&self, sql: &mut String) {
         match self {
             Self::Integer(number) => sql.push_str(&number.to_string()),
@@ -160,7 +150,7 @@ impl Value {
     }
 }
 
-/// Returns bytes as hexadecimal digits.
+/// Returns hexadecimal digits.
 #[doc(hidden)]
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -169,7 +159,6 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
-/// Hides the value because it may contain internal ids.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Value(..)")
@@ -202,7 +191,6 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// Hides the value because it may be an internal id.
 impl fmt::Debug for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cell(..)")
@@ -264,7 +252,6 @@ pub enum Answer {
     },
 }
 
-/// Counts rows and hides their values.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -274,8 +261,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Answers a statement with the rows of sqlx or a similar ORM. `$get(index)` is the method that reads a
-/// column by its type.
+/// For sqlx or a similar ORM. `$get(index)` is the method that reads a column by its type.
 #[macro_export]
 macro_rules! answer_of_rows {
     ($statement:expr, $rows:expr, $get:ident) => {{
@@ -297,11 +283,11 @@ macro_rules! answer_of_rows {
     }};
 }
 
-/// The texts of statements by a key. Each is built when it is first needed.
+/// The texts of statements by a key.
 pub struct Texts<K, T>(RwLock<HashMap<K, T>>);
 
 impl<K: Eq + Hash, T: Clone> Texts<K, T> {
-    /// Returns the text with this key, and builds it if it is missing.
+    /// Returns the text with this key, and builds a missing one.
     pub fn get(&self, key: K, build: impl FnOnce() -> T) -> T {
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(&key) {

@@ -1,8 +1,8 @@
-//! The cache of a map: committed mappings, by UUID and by integer.
+//! The cache of a map.
 //!
-//! A reader that saw a mapping before its deletion commits must not add it again. Nothing reports when the last such reader has ended.
-//! Permanent marks would use up memory, and any client that may delete could add them. So the cache quarantines an id that had a mapping
-//! for ten minutes. Only memory limits the number of such ids.
+//! A reader that saw a mapping before its deletion commits must not add it again. Nothing reports when the
+//! last such reader has ended. Permanent marks would use up memory, and any client that may delete could add
+//! them. So the cache quarantines an id that had a mapping for ten minutes.
 
 use core::fmt;
 use std::collections::{HashMap, VecDeque};
@@ -12,35 +12,32 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::Cache as Entries;
 use uuid::Uuid;
 
-/// The time that a deleted id is kept out of the cache.
 const QUARANTINE: Duration = Duration::from_secs(600);
 
-/// The longest duration of a read that the cache accepts. It is also the longest time from a deletion to the end of its transaction.
+/// The longest accepted read, and the longest time from a deletion to the end of its transaction.
 const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 
-/// The age at which the cache accepts a mapping that calls have only read. InnoDB shows a commit before it is durable, so a crash may undo
-/// it and give the integer to another UUID.
+/// The age at which a mapping that calls have only read is accepted. InnoDB shows a commit before it is
+/// durable, so a crash may undo it and give the integer to another UUID.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The maximum number of ids in quarantine. Beyond it the cache accepts nothing for a while.
+/// Beyond it the cache accepts nothing for a while.
 const MAX_DELETED: usize = 1 << 19;
 
-/// The most recently used committed mappings.
+/// A deleted id leaves the cache at once and is kept out for [`QUARANTINE`]. The result of a read that takes
+/// longer than [`LIMIT`] is dropped. So a row that was deleted within [`LIMIT`] of the call is never added
+/// afterwards.
 ///
-/// A deleted id leaves the cache at once and is kept out for [`QUARANTINE`], because a reader may have seen its row before the deletion
-/// committed. The result of a read that takes longer than [`LIMIT`] is dropped. So a row that was deleted within [`LIMIT`] of the call is
-/// never added afterwards.
+/// A mapping that a call has only read is kept when it is read again after [`SETTLED`].
 ///
-/// A mapping that a call has read, but not inserted, is kept when it is read again after [`SETTLED`].
-///
-/// Only ids that have a mapping are kept out. The deletion of made-up ids has no effect.
+/// The deletion of an id without a mapping has no effect.
 pub(super) struct Cache {
     ids: Entries<Uuid, i64>,
     /// An entry is valid only if `ids` agrees, so a deletion removes from one place.
     uuids: Entries<i64, Uuid>,
     /// The mappings that were read once, and the time.
     read: Entries<Uuid, (i64, Instant)>,
-    /// The lock is taken to add and to delete, not to look up.
+    /// The lock is not taken to look up.
     deleted: Mutex<Deleted>,
 }
 
@@ -49,9 +46,8 @@ struct Deleted {
     since: HashMap<Uuid, Instant>,
     /// The order of the ends of quarantine. If an id occurs twice, the later entry counts.
     order: VecDeque<(Instant, Uuid)>,
-    /// The time of the last deletion of an id that found no room.
+    /// The last deletion of an id that found no room.
     overflowed: Option<Instant>,
-    /// The latest time of any call.
     latest: Option<Instant>,
 }
 
@@ -65,7 +61,7 @@ impl Cache {
         }
     }
 
-    /// Adds the mappings of a call. If the call inserted them, the server has acknowledged the insert.
+    /// The server has acknowledged inserted mappings.
     pub(super) fn insert_all(
         &self,
         mappings: &[(i64, Uuid)],
@@ -90,7 +86,7 @@ impl Cache {
                 self.uuids.insert(*id, *uuid);
             }
         }
-        // The lock is held until here, so that no id is deleted between the check and the insertion.
+        // No id is deleted between the check and the insertion.
         deleted.shrink();
     }
 
@@ -113,15 +109,13 @@ impl Cache {
         (self.id(uuid) == Some(id)).then_some(uuid)
     }
 
-    /// Removes ids without quarantine.
     pub(super) fn remove(&self, uuids: impl Iterator<Item = Uuid>) {
         for uuid in uuids {
             self.ids.remove(&uuid);
         }
     }
 
-    /// Removes ids that have a mapping and quarantines them. A deletion calls this before its statement, and again after it because the
-    /// statement may have waited.
+    /// A deletion calls this before its statement, and again after it because the statement may have waited.
     pub(super) fn delete(&self, uuids: impl Iterator<Item = Uuid>, now: Instant) {
         let mut deleted = self.deleted(now);
         for uuid in uuids {
@@ -168,7 +162,7 @@ impl Deleted {
         self.overflowed = self.overflowed.filter(|since| !is_over(*since));
     }
 
-    /// Gives memory back after an attack.
+    /// This gives memory back after an attack.
     fn shrink(&mut self) {
         if self.since.is_empty() && self.since.capacity() > 1_024 {
             *self = Self { overflowed: self.overflowed, latest: self.latest, ..Self::default() };
@@ -194,7 +188,6 @@ mod tests {
         cache.delete([uuid(number)].into_iter(), now);
     }
 
-    /// Returns a cache of 1,000 mappings. The number of each UUID is its integer.
     fn filled(now: Instant) -> Cache {
         let cache = Cache::new(4_000);
         let mappings: Vec<_> = (0..1_000_i64).map(|id| (id, uuid(id.cast_unsigned()))).collect();
@@ -219,12 +212,10 @@ mod tests {
         let cache = filled(start);
         delete(&cache, 7, start);
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
-        // A reader saw the row before its deletion committed.
         for (began, now) in [(0, 1), (0, 299), (299, 599)] {
             cache.insert_all(&[(7, uuid(7))], true, at(began), at(now));
             assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         }
-        // A very slow reader is not trusted, even after the quarantine.
         cache.insert_all(&[(7, uuid(7))], true, at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         // The UUID has been mapped again, and the old integer does not map to it.
@@ -278,7 +269,6 @@ mod tests {
             delete(&cache, number, start);
         }
         assert_eq!(served(&cache), 1_000);
-        // The id has no room, so nothing is added at all.
         delete(&cache, 5, start);
         for id in [5_i64, 3_000] {
             cache.insert_all(&[(id, uuid(id.cast_unsigned()))], true, start, start);

@@ -1,18 +1,19 @@
-//! The calls of a map: their statements, and the meaning of the answers. Nothing here runs a statement.
+//! The calls of a map.
 //!
 //! # The order of statements
 //!
 //! - `find`, `to_external`: one search.
-//! - `issue`: an insert of UUIDs that no other client has. MySQL returns no rows, so a search for the first and the last UUID follows. A
-//!   list of `VALUES` gets consecutive integers, so these two imply the others.
-//! - `get_or_insert`: a search, an insert of the missing UUIDs, and a search for the UUIDs that others inserted meanwhile. Others may
-//!   delete in between, so this repeats for at most `ROUNDS` rounds without progress. PostgreSQL's insert also finds rows, so a unique
-//!   index needs no search before it. On the others a search comes first: an insert of known UUIDs would wait for SQLite's write lock, and
-//!   would use up integers on MySQL. `INSERT … SELECT … WHERE NOT EXISTS` locks gaps: most inserts of eight clients with ascending UUIDs
-//!   end in a deadlock.
-//! - `delete`: with a cache, a search for the UUIDs that have a mapping, because only these are quarantined; then the deletion.
-//! - Before the first statement of a process: a check of the columns' types and of the index, where they can differ. A search in a text
-//!   column finds nothing, and an insert must not follow from that. Without a unique index a UUID could get a second integer. Before the
+//! - `issue`: an insert of UUIDs that no other client has. MySQL returns no rows, so a search for the first
+//!   and the last UUID follows. A list of `VALUES` gets consecutive integers, so these two imply the others.
+//! - `get_or_insert`: a search, an insert of the missing UUIDs, and a search for the UUIDs that others
+//!   inserted meanwhile. Others may delete in between, so this repeats for at most `ROUNDS` rounds without
+//!   progress. PostgreSQL's insert also finds rows, so a unique index needs no search before it. Elsewhere an
+//!   insert of known UUIDs would wait for SQLite's write lock, and would use up integers on MySQL. `INSERT …
+//!   SELECT … WHERE NOT EXISTS` locks gaps: most inserts of eight clients with ascending UUIDs end in a
+//!   deadlock.
+//! - `delete`: with a cache, a search for the UUIDs that have a mapping; then the deletion.
+//! - Before the first statement of a process: a check of the columns' types and of the index. A search in a
+//!   text column finds nothing, and without a unique index a UUID could get a second integer. Before the
 //!   first `get_or_insert` into a hashed index: a check of the server's engine.
 //!
 //! # Locks of `get_or_insert`
@@ -25,17 +26,20 @@
 //! | MySQL, hashed | `lock_and_insert_missing` | `lock`, insert |
 //! | SQLite | none: there is one writer | none |
 //!
-//! InnoDB reports a deadlock if two transactions wait in the index for a UUID that is then rolled back, and it ends a whole transaction.
-//! Outside of the caller's transactions the driver retries. In a transaction it cannot retry, so `lock` queues the transactions and at most
-//! one waits in the index.
+//! InnoDB reports a deadlock if two transactions wait in the index for a UUID that is then rolled back, and
+//! it ends a whole transaction. In the caller's transaction the driver cannot retry, so `lock` queues the
+//! transactions and at most one waits in the index.
 //!
-//! A call has no transaction of its own, because `begin` of sqlx 0.9 is not cancel-safe. If it is dropped before BEGIN's answer, it leaves
-//! the pool a connection in a transaction, and later acknowledged writes are rolled back. So `lock_and_insert_missing` is one request.
-//! PostgreSQL makes a request of several statements one transaction, and on MySQL the insert itself takes the locks. If that insert fails
-//! before its transaction began, its isolation level remains for the next transaction. A harmless search then uses it up.
+//! A call has no transaction of its own, because `begin` of sqlx 0.9 is not cancel-safe. If it is dropped
+//! before BEGIN's answer, it leaves the pool a connection in a transaction, and later acknowledged writes are
+//! rolled back. So `lock_and_insert_missing` is one request. PostgreSQL makes a request of several statements
+//! one transaction, and on MySQL the insert itself takes the locks. If that insert fails before its
+//! transaction began, its isolation level remains for the next transaction. A harmless search then uses it
+//! up.
 //!
-//! MySQL's duplicate key error does not reliably name the index. If a UUID is not found after all rounds, the integers are used up and the
-//! call returns that error. `ON DUPLICATE KEY UPDATE` would accept another UUID's row.
+//! MySQL's duplicate key error does not reliably name the index. If a UUID is not found after all rounds, the
+//! integers are used up and the call returns that error. `ON DUPLICATE KEY UPDATE` would accept another
+//! UUID's row.
 
 use core::convert::Infallible;
 use std::collections::HashSet;
@@ -52,36 +56,31 @@ use crate::dialect::Dialect;
 use crate::engine::Engine;
 use crate::statement::{Answer, Cell, Statement};
 
-/// The number of consecutive rounds in which a call inserts ids and finds none of them.
+/// The consecutive rounds in which a call inserts ids and finds none of them.
 const ROUNDS: u32 = 10;
 
-/// The error of a call. It never contains an ORM's error, because a call runs no statement itself.
+/// A call runs no statement itself, so this contains no ORM's error.
 pub(super) type Refusal = MappingError<Infallible>;
 
-/// An integer and its UUID.
 pub(super) type Mapped = (i64, Uuid);
 
-/// The mappings that a call has found.
 pub(super) struct FoundMappings {
     pub(super) mappings: Vec<Mapped>,
-    /// The time when the call began. Its reads began no earlier.
+    /// The reads began no earlier.
     pub(super) began: Instant,
     /// Whether the last insert inserted all missing ids. Its commit then also made the earlier reads durable.
     pub(super) is_inserted: bool,
-    /// Whether the mappings may be rolled back.
     pub(super) is_in_transaction: bool,
 }
 
-/// The origin of the UUIDs that a call inserts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inserts {
     /// UUIDs that other clients may be inserting too.
     Missing,
-    /// New UUIDs. No other client has them.
+    /// No other client has these UUIDs.
     New,
 }
 
-/// A call of a map that has a connection.
 pub(super) struct Connected<'t> {
     session: Session,
     table: &'t Table,
@@ -91,10 +90,7 @@ pub(super) struct Connected<'t> {
 }
 
 impl<'t> Connected<'t> {
-    /// Connects. Before the first statement of a process it also checks the table's columns and index.
-    ///
-    /// # Errors
-    /// [`MappingError::Column`] and [`MappingError::Index`].
+    /// Before the first statement of a process, this checks the table's columns and index.
     pub(super) async fn begin(session: Session, table: &'t Table) -> Result<Self, Refusal> {
         let began = Instant::now();
         let connection = session.connect().await;
@@ -114,13 +110,11 @@ impl<'t> Connected<'t> {
         Ok(Self { session, table, dialect, is_in_transaction, began })
     }
 
-    /// Returns the integers of the UUIDs that have one.
     pub(super) async fn find(self, uuids: Vec<Uuid>) -> FoundMappings {
         let mappings = self.search(&mut UuidSet::new(uuids)).await;
         self.found(mappings, false)
     }
 
-    /// Returns the UUIDs of the integers that have one.
     pub(super) async fn find_uuids(self, ids: &[i64]) -> FoundMappings {
         let mut mappings = Vec::new();
         for part in ids.chunks(longest_list(self.dialect)) {
@@ -130,13 +124,9 @@ impl<'t> Connected<'t> {
         self.found(mappings, false)
     }
 
-    /// Returns the integers of UUIDs, and inserts the missing UUIDs.
-    ///
-    /// # Errors
-    /// The reason why an insert is refused.
     pub(super) async fn get_or_insert(self, uuids: Vec<Uuid>) -> Result<FoundMappings, Refusal> {
         let mut missing = UuidSet::new(uuids);
-        // PostgreSQL's insert also finds rows. A hashed index locks the UUIDs first, so UUIDs that have a mapping are left out.
+        // A hashed index locks the UUIDs first, so UUIDs that have a mapping are left out.
         let mappings = match self.dialect {
             Dialect::Postgres if !self.table.is_hashed() => Vec::new(),
             _ => self.search(&mut missing).await,
@@ -144,15 +134,12 @@ impl<'t> Connected<'t> {
         self.insert_until_found(Inserts::Missing, missing, mappings).await
     }
 
-    /// Inserts UUIDs that no other client has, and returns their integers.
-    ///
-    /// # Errors
-    /// The reason why an insert is refused.
+    /// No other client has the UUIDs.
     pub(super) async fn issue(self, uuids: Vec<Uuid>) -> Result<FoundMappings, Refusal> {
         self.insert_until_found(Inserts::New, UuidSet::new(uuids), Vec::new()).await
     }
 
-    /// Deletes the mappings of UUIDs and returns their number. The UUIDs that have a mapping are quarantined before the deletion.
+    /// The UUIDs that have a mapping are quarantined before the deletion.
     pub(super) async fn delete(self, uuids: Vec<Uuid>, cache: Option<&Cache>) -> u64 {
         let mut uuids = UuidSet::new(uuids);
         if cache.is_some() {
@@ -186,7 +173,7 @@ impl<'t> Connected<'t> {
         mut mappings: Vec<Mapped>,
     ) -> Result<FoundMappings, Refusal> {
         let mut is_inserted = false;
-        // The number of inserts since the last progress.
+        // Since the last progress.
         let mut rounds = 0;
         while !missing.is_empty() && rounds < ROUNDS {
             if rounds > 0 {
@@ -207,8 +194,7 @@ impl<'t> Connected<'t> {
         Ok(self.found(mappings, is_inserted))
     }
 
-    /// Inserts the missing UUIDs, and takes the integers that the answer implies. Returns whether it inserted all of them, so that the
-    /// commit has made the earlier reads durable.
+    /// Takes the integers that the answer implies. Returns whether all UUIDs were inserted.
     async fn insert(
         &self,
         inserts: Inserts,
@@ -224,8 +210,8 @@ impl<'t> Connected<'t> {
             }
             table.server_is_checked();
         }
-        // A transaction also locks for a unique index. When an uncommitted UUID is rolled back, InnoDB finds a deadlock if several
-        // transactions have waited for it in the index.
+        // A transaction also locks for a unique index: when an uncommitted UUID is rolled back, InnoDB finds
+        // a deadlock if several transactions have waited for it in the index.
         let locks = match dialect {
             Dialect::MySql => inserts == Inserts::Missing && (self.is_in_transaction || is_hashed),
             Dialect::Postgres => is_hashed,
@@ -249,7 +235,6 @@ impl<'t> Connected<'t> {
             return inserted.map(|_| false).ok_or_else(|| table.counter());
         }
         let insert = match (inserts, dialect) {
-            // On MySQL, a unique index rejects a UUID that it contains.
             (Inserts::Missing, Dialect::MySql) if !is_hashed => table.insert(dialect, missing),
             (Inserts::Missing, _) => table.insert_missing(dialect, missing),
             (Inserts::New, _) => table.insert(dialect, missing),
@@ -285,7 +270,7 @@ impl<'t> Connected<'t> {
         }
     }
 
-    /// Locks the hashes of UUIDs until the end of the caller's transaction.
+    /// The lock lasts until the end of the caller's transaction.
     async fn lock(&self, uuids: &UuidSet) -> Result<(), Refusal> {
         let (wanted, refusal) = match self.dialect {
             Dialect::MySql => (uuids.slots().len(), MappingError::Slots),
@@ -295,9 +280,9 @@ impl<'t> Connected<'t> {
         if rows.len() < wanted { Err(refusal) } else { Ok(()) }
     }
 
-    /// Returns the mappings of an inserted list if the integers of its first and last row leave no room for other rows, because the
-    /// integers of a statement ascend. If other clients may have the ids, the first row must still have its inserted integer, because they
-    /// may have deleted and inserted both ends.
+    /// Returns the mappings of an inserted list if the integers of its first and last row leave no room for
+    /// other rows. If other clients may have the ids, the first row must still have its inserted integer,
+    /// because they may have deleted and inserted both ends.
     async fn find_between_ends(
         &self,
         inserted_first: Option<i64>,
@@ -321,7 +306,7 @@ impl<'t> Connected<'t> {
         }
     }
 
-    /// Returns the mappings of the missing UUIDs that have one, and removes these UUIDs from `missing`.
+    /// Removes the found UUIDs from `missing`.
     async fn search(&self, missing: &mut UuidSet) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
@@ -330,7 +315,7 @@ impl<'t> Connected<'t> {
         take(missing, found)
     }
 
-    /// Searches like [`search`](Self::search) on MySQL, and also sees rows that are newer than the transaction's snapshot.
+    /// Also sees rows that are newer than the transaction's snapshot on MySQL.
     async fn search_latest(&self, missing: &mut UuidSet) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
@@ -359,14 +344,12 @@ impl<'t> Connected<'t> {
     }
 }
 
-/// Removes the UUIDs of mappings from the missing UUIDs, and returns the mappings.
 fn take(missing: &mut UuidSet, mut found: Vec<Mapped>) -> Vec<Mapped> {
     found.sort_unstable_by_key(|(_, uuid)| *uuid);
     missing.retain(|uuid| found.binary_search_by_key(uuid, |(_, found)| *found).is_err());
     found
 }
 
-/// Reads the rows of a mapping table.
 fn mapped(rows: &[Vec<Cell>]) -> impl Iterator<Item = Mapped> {
     rows.iter().map(|row| match **row {
         [Cell::Integer(id), Cell::Uuid(uuid), ..] => (id, uuid),

@@ -1,4 +1,4 @@
-//! The DDL of mapping tables for migrations in each dialect, and the rule for their names.
+//! The DDL of mapping tables.
 //!
 //! Statements contain table and index names as text, so only `a-z`, `0-9` and `_` are valid.
 
@@ -20,7 +20,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// Returns the index's first column. The index's name ends with it.
+    /// The index's name ends with its first column.
     fn first_column(self) -> &'static str {
         match self {
             Self::Unique => "uuid",
@@ -28,7 +28,6 @@ impl Index {
         }
     }
 
-    /// Returns the name of a table's index.
     pub(super) fn name(self, table: &str) -> String {
         format!("{}_{}", table.replace('.', "_"), self.first_column())
     }
@@ -43,7 +42,7 @@ impl fmt::Display for Index {
     }
 }
 
-/// An error for a text that is not a valid name of a mapping table.
+/// A text is not a valid name of a mapping table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"
@@ -69,7 +68,6 @@ pub(super) fn is_identifier(name: &str) -> bool {
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// Returns the columns of the unique index.
 pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     match is_shared {
         true => "uuid, resource",
@@ -77,18 +75,19 @@ pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     }
 }
 
-/// The number of rows in [`slots_table`] that inserts lock on MySQL and MariaDB.
+/// Inserts lock rows of [`slots_table`] on MySQL and MariaDB.
 pub(super) const SLOTS: u16 = 1 << 14;
 
-/// Returns the table that inserts into a mapping table lock. Both are in the same schema, so that connections with different default
-/// databases lock the same rows.
+/// The table is in the mapping table's schema, so that connections with different default databases lock the
+/// same rows.
 pub(super) fn slots_table(table: &str) -> String {
     let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
     format!("{schema}opaque_id_slots")
 }
 
-/// Returns the statements of a migration that creates a mapping table and its index. `is_shared` means that maps of several resources share
-/// it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
+/// Returns the statements of a migration that creates a mapping table and its index. With `is_shared`, maps
+/// of several resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not
+/// exist.
 ///
 /// # Errors
 /// [`InvalidTableName`] if the table's name is invalid.
@@ -141,7 +140,7 @@ pub fn create_sql(
     ))
 }
 
-/// Returns the statements that create one row per slot, from products of the digits 0–3 and 0–7.
+/// From products of the digits 0–3 and 0–7.
 fn create_slots(table: &str) -> String {
     let digits = |count: u8| {
         let mut digits = "SELECT 0 AS n".to_owned();

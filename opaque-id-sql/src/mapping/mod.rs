@@ -24,11 +24,12 @@ pub use self::uuid_map::Mapping;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 
-/// Returns the hash that the hashed index stores for a UUID: the first four bytes of its SHA-256 (FIPS 180-4) as a big-endian, signed
-/// integer.
+/// Returns the hash in the hashed index: the first four bytes of the UUID's SHA-256 (FIPS 180-4) as a
+/// big-endian, signed integer.
 ///
-/// Use it for rows that another program writes. On MySQL and MariaDB its SQL is `CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 *
-/// (LEFT(SHA2(uuid, 256), 1) >= '8')`, and on PostgreSQL `('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4`.
+/// Use it for rows that another program writes. On MySQL and MariaDB its SQL is `CONV(LEFT(SHA2(uuid, 256),
+/// 8), 16, 10) - 4294967296 * (LEFT(SHA2(uuid, 256), 1) >= '8')`, and on PostgreSQL `('x' ||
+/// left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4`.
 ///
 /// ```
 /// use opaque_id_sql::mapping::uuid_hash;

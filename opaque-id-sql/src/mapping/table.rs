@@ -1,23 +1,24 @@
-//! The statements of a mapping table or a column of UUIDs in each dialect, and the order of their locks.
+//! The statements of a mapping table or a column of UUIDs.
 //!
-//! On PostgreSQL and SQLite a statement binds a list as one parameter: an array's text, bytes or JSON. So its text is the same for lists of
-//! every length. `Shared` builds it once, and the server prepares it once. On MySQL a list is in `IN (…)` or `VALUES`, because all engines
-//! with its dialect accept these. Calls cut such lists at [`longest_list`]. A single UUID is always a parameter of its own.
+//! On PostgreSQL and SQLite a statement binds a list as one parameter: an array's text, bytes or JSON. So its
+//! text is the same for lists of every length, and the server prepares it once. On MySQL a list is in `IN
+//! (…)` or `VALUES`, because all engines with its dialect accept these. Calls cut such lists at
+//! [`longest_list`]. A single UUID is always a parameter of its own.
 //!
 //! # Locks
 //!
-//! - PostgreSQL, hashed index: advisory locks of the transaction. The map has a shared lock. Its key is the first eight bytes of the
-//!   SHA-256 of `opaque-id ` and the table's name without its schema. Each hash has a lock in the class of the first four of these bytes.
-//!   For more than `MAX_HASH_LOCKS` UUIDs, only the map's lock is taken, exclusively. A snapshot from before the lock would not show the
-//!   rows of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
-//! - MySQL and MariaDB: a row of `opaque_id_slots` in the map's schema. Its number is the low 14 bits of the hash. The rows are locked and
-//!   never changed. `GET_LOCK` does not work because it belongs to the session. It is released before the caller's transaction commits, and
-//!   a pooled connection keeps it if its call was canceled.
+//! - PostgreSQL, hashed index: advisory locks of the transaction. The map has a shared lock. Its key is the
+//!   first eight bytes of the SHA-256 of `opaque-id ` and the table's name without its schema. Each hash has
+//!   a lock in the class of the first four of these bytes. For more than `MAX_HASH_LOCKS` UUIDs, only the
+//!   map's lock is taken, exclusively. A snapshot from before the lock would not show the rows of the lock's
+//!   last holder, so above READ COMMITTED the call is refused.
+//! - MySQL and MariaDB: a row of `opaque_id_slots` in the map's schema. Its number is the low 14 bits of the
+//!   hash. The rows are locked and never changed. `GET_LOCK` does not work: the session releases it before
+//!   the caller's transaction commits, and a pooled connection keeps it if its call was canceled.
 //! - SQLite: the database's write lock.
 //!
-//! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each other
-//! (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches under the locks of `lock`. `lock_and_insert_missing` does both in
-//! one request.
+//! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each
+//! other (`every_call_takes_its_locks_in_one_order`).
 
 use core::fmt;
 use std::borrow::Cow;
@@ -36,12 +37,12 @@ use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
 use crate::statement::{Cell, Column, Statement, Texts, Value};
 
-/// The number of hashes that a transaction locks one by one on PostgreSQL. Its lock table has room for this many per connection by default
+/// PostgreSQL's lock table has room for this many hashes per connection by default
 /// (`max_locks_per_transaction`). For more hashes the transaction locks the map.
 const MAX_HASH_LOCKS: usize = 64;
 
-/// Returns the number of UUIDs or integers that a statement searches for. With tens of thousands of literals MySQL scans the index
-/// (`range_optimizer_max_mem_size`), and MariaDB makes a table of a thousand and more (`in_predicate_conversion_threshold`).
+/// With tens of thousands of literals MySQL scans the index (`range_optimizer_max_mem_size`), and MariaDB
+/// makes a table of a thousand and more (`in_predicate_conversion_threshold`).
 pub(super) const fn longest_list(dialect: Dialect) -> usize {
     match dialect {
         Dialect::MySql => 999,
@@ -52,46 +53,41 @@ pub(super) const fn longest_list(dialect: Dialect) -> usize {
 /// SQLite's type of the greatest UUID of an empty table.
 pub(super) const EMPTY: &str = "null";
 
-/// The reported type of columns without their index.
 const NO_INDEX: &str = "no index";
 
-/// The columns of a mapping table's rows.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
 
-/// The columns of [`MAPPING`] and [`FOUND`] for a row that the statement has not inserted.
+/// For a row that the statement has not inserted.
 const FOUND_OR_NEW: &[Column] = &[Column::Integer, Column::Uuid, Column::Integer];
 
-/// The third cell of a row that [`insert_missing`](Table::insert_missing) has found.
+/// For a row that [`insert_missing`](Table::insert_missing) has found.
 pub(super) const FOUND: Cell = Cell::Integer(0);
 
-/// A mapping table, and the texts of its statements.
 #[derive(Clone)]
 pub(super) struct Table {
     name: &'static str,
     index: Index,
-    /// The columns of the rows' own table, or `None` for a mapping table.
+    /// `None` for a mapping table.
     rows: Option<Columns>,
-    /// The domain that marks this map's rows in a shared table.
+    /// Marks this map's rows in a shared table.
     resource: Option<&'static str>,
     retry_for: Duration,
     shared: Arc<Shared>,
 }
 
-/// The columns of the integers and the UUIDs.
 #[derive(Clone, Copy)]
 struct Columns {
     id: &'static str,
     uuid: &'static str,
 }
 
-/// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
-    /// The texts by name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves every length.
+    /// By name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves every
+    /// length.
     texts: Texts<(&'static str, bool, Dialect), Arc<str>>,
-    /// Whether the columns have been checked.
     is_column_checked: AtomicBool,
-    /// Whether the server has been checked not to be a cluster that writes on several nodes.
+    /// Whether the server is known not to write on several nodes.
     is_server_checked: AtomicBool,
 }
 
@@ -107,7 +103,7 @@ impl fmt::Debug for Table {
 
 impl Table {
     /// # Panics
-    /// Unless the name is valid: `a-z`, `0-9` and `_`, not starting with a digit, optionally after a schema and a dot.
+    /// Unless the name is valid.
     #[track_caller]
     pub(super) fn new(name: &'static str, index: Index) -> Self {
         if let Err(error) = ddl::check_name(name) {
@@ -123,10 +119,7 @@ impl Table {
         }
     }
 
-    /// Creates a table of rows that have both an integer and a UUID. Only searches work.
-    ///
-    /// # Panics
-    /// Unless the names are valid.
+    /// Only searches work.
     #[track_caller]
     pub(super) fn for_rows(name: &'static str, id: &'static str, uuid: &'static str) -> Self {
         for column in [id, uuid] {
@@ -143,7 +136,7 @@ impl Table {
         self.rows.unwrap_or(Columns { id: "id", uuid: "uuid" })
     }
 
-    /// Returns the table and its columns for statements. Names of a user's columns may be reserved words, so they are quoted.
+    /// Names of a user's columns may be reserved words, so they are quoted.
     fn names(&self, dialect: Dialect) -> [String; 3] {
         let quote = match (self.rows, dialect) {
             (None, _) => "",
@@ -157,7 +150,7 @@ impl Table {
         [self.name, id, uuid].map(quoted)
     }
 
-    /// Returns the selected columns of a search. It converts integers of other widths.
+    /// A search converts integers of other widths.
     fn mapping(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
         match (self.rows, dialect) {
@@ -190,7 +183,6 @@ impl Table {
         format!("DROP TABLE {};\n", self.name)
     }
 
-    /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         let sql = || {
             let (mapping, found) = (self.mapping(dialect), self.found(dialect, uuids));
@@ -199,8 +191,8 @@ impl Table {
         self.on_list(dialect, "find", uuids, sql, MAPPING)
     }
 
-    /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction began. MySQL's default
-    /// isolation shows these only to locking reads.
+    /// Also sees rows that were committed since the transaction began. MySQL's default isolation shows these
+    /// only to locking reads.
     pub(super) fn find_latest(&self, uuids: &UuidSet) -> Statement {
         let dialect = Dialect::MySql;
         let sql = || {
@@ -210,7 +202,7 @@ impl Table {
         self.on_list(dialect, "find latest", uuids, sql, MAPPING)
     }
 
-    /// Returns a statement on one UUID or on a list. A single UUID is bound in the place of [`one`](Self::one).
+    /// A single UUID is bound in the place of [`one`](Self::one).
     fn on_list(
         &self,
         dialect: Dialect,
@@ -234,7 +226,6 @@ impl Table {
         Statement::new(sql, values, columns)
     }
 
-    /// Returns the placeholders of a single UUID: one for its hash, if there is a hash, and one for the UUID.
     fn one(&self, dialect: Dialect) -> (&'static str, &'static str) {
         match (dialect, self.index) {
             (Dialect::Postgres, Index::Unique) => ("", "CAST(CAST($1 AS text) AS uuid)"),
@@ -245,7 +236,6 @@ impl Table {
         }
     }
 
-    /// Returns the relation `m` of the UUIDs' rows.
     fn found(&self, dialect: Dialect, uuids: &UuidSet) -> String {
         let [name, _, column] = self.names(dialect);
         let index = self.index_hint(dialect);
@@ -268,8 +258,7 @@ impl Table {
         format!("{name} AS m{index} WHERE {hash}m.{column} {which}{}", self.is_ours(dialect))
     }
 
-    /// Returns the relation `m` of the row of each UUID in `asked`. It uses the index. For a plain join PostgreSQL would read the whole
-    /// table until it has statistics.
+    /// Uses the index. For a plain join PostgreSQL would read the whole table until it has statistics.
     fn lateral(&self) -> String {
         let ([name, id, uuid], on) =
             (self.names(Dialect::Postgres), self.is_asked(Dialect::Postgres));
@@ -300,7 +289,7 @@ impl Table {
         Statement::new(sql, vec![asked], MAPPING)
     }
 
-    /// Inserts a row for each UUID. It fails if a unique index contains one of them. A list on MySQL uses `VALUES`, because InnoDB gives
+    /// Fails if a unique index contains one of the UUIDs. A list on MySQL uses `VALUES`, because InnoDB gives
     /// these consecutive integers. For `INSERT … SELECT` it may lock its counter for the whole statement.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         let (returning, columns) = returning(dialect);
@@ -332,7 +321,6 @@ impl Table {
         }
     }
 
-    /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
     pub(super) fn insertion_order<'a>(
         &self,
         uuids: &'a UuidSet,
@@ -345,11 +333,12 @@ impl Table {
         plain.iter().copied().chain(hashed)
     }
 
-    /// Inserts a row for each UUID that has none. For a hashed index in a transaction a [`lock`](Self::lock) precedes it. For a unique
-    /// index on PostgreSQL it also returns the rows that it [finds](FOUND). It skips a UUID that another transaction has inserted since the
-    /// statement began, and returns no row for it.
+    /// For a hashed index in a transaction a [`lock`](Self::lock) precedes this statement. For a unique index
+    /// on PostgreSQL it also returns the rows that it [finds](FOUND). It skips a UUID that another
+    /// transaction has inserted since the statement began, and returns no row for it.
     pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
-        // The offset keeps PostgreSQL from a join. For a join it would read the whole table until it has statistics.
+        // PostgreSQL would read the whole table for a join until it has statistics. The offset prevents the
+        // join.
         let end = if dialect == Dialect::Postgres { " OFFSET 0" } else { "" };
         let sql = || self.insert_missing_sql(dialect, &self.asked(dialect, uuids), end);
         let columns = match (dialect, self.index) {
@@ -360,8 +349,9 @@ impl Table {
         self.on_list(dialect, "insert missing", uuids, sql, columns)
     }
 
-    /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing) in a single request. Its transaction ends with the
-    /// request, even if the caller is dropped. The request has several statements, so it cannot be prepared.
+    /// Combines [`lock`](Self::lock) and [`insert_missing`](Self::insert_missing) in a single request. Its
+    /// transaction ends with the request, even if the caller is dropped. The request has several statements,
+    /// so it cannot be prepared.
     pub(super) fn lock_and_insert_missing(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         // This applies to the transaction of the next statement on MySQL, and to the request's on PostgreSQL.
         const READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
@@ -407,8 +397,9 @@ impl Table {
         )
     }
 
-    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL it returns no row if
-    /// the transaction's isolation is too high. On MySQL it returns a row for each of the [`slots`](UuidSet::slots).
+    /// Keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL it returns no row
+    /// if the transaction's isolation is too high. On MySQL it returns a row for each of the
+    /// [`slots`](UuidSet::slots).
     pub(super) fn lock(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
         const LOCKED: &[Column] = &[Column::Integer];
         // A snapshot from before the lock would not show the inserts of its last holder.
@@ -448,17 +439,18 @@ impl Table {
         Statement::new(self.text(dialect, text, false, sql), values, LOCKED)
     }
 
-    /// Returns whether a statement must [check the column](Self::check_column). A clone may record a check at any time.
+    /// A clone may record a check at any time.
     pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
-        // PostgreSQL compares UUIDs only with UUIDs. The rows may belong to a view, and a view has no index.
+        // PostgreSQL compares UUIDs only with UUIDs. A view has no index.
         let can_differ = dialect != Dialect::Postgres || self.rows.is_none();
         can_differ && !self.shared.is_column_checked.load(Ordering::Relaxed)
     }
 
-    /// Returns the statement that finds a column with another type than [`create_sql`](Self::create_sql) gives it, and that type. With
-    /// another type of the UUIDs, MySQL and SQLite compare and find nothing. With another type of the integers, MySQL converts any value to
-    /// an integer. A column of SQLite has values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. For a
-    /// mapping table the statement also reports a missing [index](NO_INDEX).
+    /// Finds a column with another type than [`create_sql`](Self::create_sql) gives it, and that type. With
+    /// another type of the UUIDs, MySQL and SQLite compare and find nothing. With another type of the
+    /// integers, MySQL converts any value to an integer. A column of SQLite has values of any type: the
+    /// greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. For a mapping table the statement
+    /// also reports a missing [index](NO_INDEX).
     pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
             if dialect == Dialect::Sqlite && self.rows.is_some() {
@@ -490,8 +482,8 @@ impl Table {
         )
     }
 
-    /// Returns the query for the columns of the required index if the table has no such index. The index is unique over whole values of all
-    /// rows, or begins with the hash. A view has none.
+    /// Returns the columns of a missing index. The index is unique over whole values of all rows, or begins
+    /// with the hash. A view has none.
     fn no_index(&self, dialect: Dialect) -> String {
         let columns = match self.index {
             Index::Unique => ddl::unique_columns(self.resource.is_some()),
@@ -539,7 +531,6 @@ impl Table {
         }
     }
 
-    /// Returns the table's schema on MySQL, as an expression.
     fn schema(&self) -> String {
         let schema = self.name.split_once('.').map(|(schema, _)| format!("'{schema}'"));
         schema.unwrap_or_else(|| "DATABASE()".to_owned())
@@ -549,7 +540,6 @@ impl Table {
         self.shared.is_column_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the server's engine is still unknown. A clone may record a check at any time.
     pub(super) fn is_server_to_check(&self, dialect: Dialect) -> bool {
         self.is_hashed()
             && dialect != Dialect::Sqlite
@@ -610,7 +600,6 @@ impl Table {
         format!("INSERT INTO {} ({columns})", self.name)
     }
 
-    /// Returns the values of the columns of [`insert_into`](Self::insert_into).
     fn values(&self, hash: &str, uuid: &str) -> String {
         let mut values = self.if_hashed(|| format!("{hash}, ")) + uuid;
         if let Some(resource) = self.resource {
@@ -619,8 +608,8 @@ impl Table {
         values
     }
 
-    /// Returns the relation `asked` of the UUIDs: `(uuid)`, or `(hash, uuid)` for the hashed index. MySQL gets a list as literals.
-    /// Elsewhere [`on_list`](Self::on_list) binds it.
+    /// Returns the relation `asked` of the UUIDs: `(uuid)`, or `(hash, uuid)` for the hashed index. MySQL
+    /// gets a list as literals. Elsewhere [`on_list`](Self::on_list) binds it.
     fn asked(&self, dialect: Dialect, uuids: &UuidSet) -> Cow<'static, str> {
         match (self.index, dialect) {
             (_, Dialect::Postgres | Dialect::Sqlite) if uuids.len() == 1 => {
@@ -649,7 +638,6 @@ impl Table {
             (Index::Unique, Dialect::Postgres) => {
                 "unnest(CAST(CAST($1 AS text) AS uuid[])) AS asked (uuid)".into()
             }
-            // The JSON array has an element for every 16 bytes.
             (Index::Unique, Dialect::Sqlite) => {
                 "(SELECT substr(?1, key * 16 + 1, 16) AS uuid FROM json_each('[0' || \
                  replace(hex(zeroblob(length(?1) / 16 - 1)), '00', ',0') || ']')) AS asked"
@@ -675,7 +663,6 @@ impl Table {
         hashes.into_iter().chain([uuids]).collect()
     }
 
-    /// Returns the condition that the row `m` belongs to a UUID in `asked`.
     fn is_asked(&self, dialect: Dialect) -> String {
         let [_, _, uuid] = self.names(dialect);
         let hash = self.if_hashed(|| "m.hash = asked.hash AND ".to_owned());
@@ -686,8 +673,8 @@ impl Table {
         if self.is_hashed() { sql() } else { String::new() }
     }
 
-    /// Returns an index hint. Without it MySQL and MariaDB would read and lock the whole of a small table, and of any table without
-    /// statistics.
+    /// Without a hint MySQL and MariaDB would read and lock the whole of a small table, and of any table
+    /// without statistics.
     fn index_hint(&self, dialect: Dialect) -> String {
         match (dialect, self.rows) {
             (Dialect::MySql, None) => format!(" FORCE INDEX ({})", self.index.name(self.name)),
@@ -695,8 +682,7 @@ impl Table {
         }
     }
 
-    /// Returns the condition that the row `m` is a mapping of this map. A row of a user's table with a NULL is not a mapping, because
-    /// drivers read SQLite's NULL as 0.
+    /// A row of a user's table with a NULL is not a mapping, because drivers read SQLite's NULL as 0.
     fn is_ours(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
         match (self.rows, self.resource) {
@@ -707,7 +693,6 @@ impl Table {
     }
 }
 
-/// Returns the clause that makes an insert return rows, if the dialect has it, and their columns.
 fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
     match dialect {
         Dialect::MySql => ("", &[]),
@@ -715,12 +700,11 @@ fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns a UUID as a MySQL literal.
 fn literal(uuid: &Uuid) -> String {
     format!("0x{}", uuid.simple())
 }
 
-/// Returns a list of numbers: the text of an array on PostgreSQL, JSON on SQLite.
+/// The text of an array on PostgreSQL, JSON on SQLite.
 fn list(dialect: Dialect, numbers: impl IntoIterator<Item = i64>) -> Value {
     let numbers = numbers.into_iter();
     if dialect == Dialect::MySql {
@@ -734,8 +718,8 @@ fn list(dialect: Dialect, numbers: impl IntoIterator<Item = i64>) -> Value {
     })
 }
 
-/// Returns the key of a map's advisory lock: the first eight bytes of the SHA-256 of `opaque-id ` and the table's name without its schema,
-/// because other code may omit the schema. The first four of these bytes are the class of the hashes' locks.
+/// The name omits its schema, because other code may omit the schema. The first four bytes are the class of
+/// the hashes' locks.
 fn lock_key(name: &str) -> i64 {
     let name = name.split_once('.').map_or(name, |(_, table)| table);
     let digest = Sha256::new().chain_update("opaque-id ").chain_update(name).finalize();

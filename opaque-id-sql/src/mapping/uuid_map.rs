@@ -1,7 +1,7 @@
-//! The content of an adapter's `UuidMap` and `UuidColumn`, and the macro that writes the types.
+//! The content of an adapter's `UuidMap` and `UuidColumn`.
 //!
-//! Each method asks its [`Mapping`] for a call and runs the call in the ORM's way. The macro only writes signatures and docs. Generic types
-//! cannot replace it: sqlx takes a connection by value, SeaORM by `&` and diesel by `&mut`, and diesel's calls are blocking or not.
+//! Generic types cannot replace the macro: sqlx takes a connection by value, SeaORM by `&` and diesel by
+//! `&mut`, and diesel's calls are blocking or not.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -21,8 +21,7 @@ use super::table::Table;
 use crate::call::{Call, Session};
 use crate::dialect::Dialect;
 
-/// The content of an adapter's `UuidMap` and `UuidColumn`: the table, the cache, and the generator of UUIDs that are not random. It builds
-/// the calls.
+/// The content of an adapter's `UuidMap` and `UuidColumn`. It builds the calls.
 pub struct Mapping<T> {
     table: Table,
     cache: Option<Arc<Cache>>,
@@ -30,7 +29,6 @@ pub struct Mapping<T> {
     resource: PhantomData<fn() -> T>,
 }
 
-/// A call of a map, and the type of its result.
 type MappingCall<'a, R> = Call<'a, R, Refusal>;
 
 impl<T: MappedResource> Mapping<T> {
@@ -210,7 +208,6 @@ impl<T: MappedResource> Mapping<T> {
         recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    /// Adds the committed mappings to the cache, and returns all with the already known ones.
     fn cache(&self, found: FoundMappings, known: Vec<Mapped>) -> Vec<Mapped> {
         let FoundMappings { mut mappings, began, is_inserted, is_in_transaction } = found;
         if let Some(cache) = self.cache.as_ref().filter(|_| !is_in_transaction) {
@@ -221,7 +218,6 @@ impl<T: MappedResource> Mapping<T> {
     }
 }
 
-/// Returns the internal id of each external id that has one.
 fn internal_ids<T: MappedResource>(
     mut mappings: Vec<Mapped>,
     ids: &[External<T>],
@@ -234,7 +230,6 @@ fn internal_ids<T: MappedResource>(
     ids.iter().map(id).collect()
 }
 
-/// Splits the ids into the mappings in a cache and the missing ids.
 fn recall<K: Copy>(
     asked: impl Iterator<Item = K>,
     cached: impl Fn(K) -> Option<Mapped>,
@@ -271,8 +266,7 @@ impl<T> fmt::Debug for Mapping<T> {
     }
 }
 
-/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`. The adapter has a function `run(on, call)`. The type of `on` is the type of the
-/// calls' first argument.
+/// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map {
@@ -293,8 +287,8 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $column<T> {
-            /// Uses two columns of a table: the integers of the rows, and their public UUIDs. The UUIDs need a unique index. A row with a
-            /// NULL UUID has no external id.
+            /// Uses two columns of a table: the integers of the rows, and their public UUIDs. The UUIDs need
+            /// a unique index. A row with a NULL UUID has no external id.
             ///
             /// # Panics
             /// Unless each name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede the
@@ -307,8 +301,8 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
-            /// Creates a map in a table with a unique index over the UUID. It is correct in every isolation level
-            /// and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
+            /// Creates a map in a table with a unique index over the UUID. It is correct in every isolation
+            /// level and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
             ///
             /// # Panics
             /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
@@ -318,18 +312,19 @@ macro_rules! uuid_map {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Unique))
             }
 
-            /// Creates a map in a table with an index over a 32-bit hash of the UUID. Rows with the same hash are compared by UUID, and
-            /// inserts of the same hash share a lock. All programs must write to the table through such maps, on one server.
+            /// Creates a map in a table with an index over a 32-bit hash of the UUID. Inserts of the same
+            /// hash share a lock. All programs must write to the table through such maps, on one server.
             ///
             /// # Panics
-            /// Panics like [`unique`](Self::unique).
+            /// Like [`unique`](Self::unique).
             #[must_use]
             #[track_caller]
             pub fn hashed(table: &'static str) -> Self {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Hashed))
             }
 
-            /// Shares the table with maps of other resources. The column `resource` distinguishes their rows by the resource's domain.
+            /// Shares the table with maps of other resources. The column `resource` has the resource's
+            /// domain.
             ///
             /// # Panics
             /// Unless the domain is a valid prefix.
@@ -339,28 +334,29 @@ macro_rules! uuid_map {
                 Self(self.0.shared())
             }
 
-            /// Sets the time for retries of a statement after its first conflict with another transaction. The default is 10 seconds. There
-            /// are no retries in your transactions. The setting does not limit the wait for a lock: the session's lock timeout does, and no
-            /// retry follows it.
+            /// Sets the time for retries of a statement after its first conflict: 10 seconds by default.
+            /// There are no retries in your transactions. The wait for a lock ends with the session's lock
+            /// timeout, and no retry follows it.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))
             }
 
-            /// Adds a cache of `capacity` mappings in this process. The map and its clones share it.
+            /// Adds a cache of `capacity` mappings that the map's clones share.
             ///
-            /// The cache keeps only committed mappings, so it ignores mappings that were read or inserted in the caller's transaction. A
-            /// mapping that this map deletes is never served after the call. If the call is in the caller's transaction, the transaction
-            /// must end within five minutes of the call. A mapping that another process deletes may still be served. Its integer belongs to
-            /// no other UUID, so it identifies no row. If ids are deleted and inserted again, do both in one process, or do not use the
-            /// cache.
+            /// The cache ignores mappings that were read or inserted in the caller's transaction. A mapping
+            /// that this map deletes is never served after the call. If the call is in the caller's
+            /// transaction, the transaction must end within five minutes of the call. A mapping that another
+            /// process deletes may still be served. Its integer belongs to no other UUID, so it identifies no
+            /// row. If ids are deleted and inserted again, do both in one process, or do not use the cache.
             #[must_use]
             pub fn cached(self, capacity: usize) -> Self {
                 Self(self.0.cached(capacity))
             }
 
-            /// Generates the ids of [`issue`](Self::issue) so that ids of a window of time are near each other in the index. Random ids are
-            /// spread over the whole index. Clients can see which rows were inserted within the same window, and nothing else. See
+            /// Generates the ids of [`issue`](Self::issue) so that ids of a window of time are near each
+            /// other in the index. Clients can see which rows were inserted within the same window, and
+            /// nothing else. See
             /// [`PseudoOrderedGenerator`]($crate::__private::opaque_id_core::generator::PseudoOrderedGenerator).
             #[must_use]
             pub fn pseudo_ordered<K>(
@@ -376,22 +372,24 @@ macro_rules! uuid_map {
                 Self(self.0.pseudo_ordered(generator))
             }
 
-            /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB they also create
-            /// `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the database. Inserts in your transactions and all
-            /// inserts into hashed indexes lock them.
+            /// Returns the statements that create the table and its index, for a migration. On MySQL and
+            /// MariaDB they also create `opaque_id_slots` if it does not exist: its 16,384 rows serve all
+            /// maps of the database. Inserts in your transactions and all inserts into hashed indexes lock
+            /// them.
             #[must_use]
             pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
             }
 
-            /// Returns the statement that drops the table. `opaque_id_slots` stays because other maps may use it.
+            /// Returns the statement that drops the table. `opaque_id_slots` stays because other maps may use
+            /// it.
             #[must_use]
             pub fn drop_sql(&self) -> ::std::string::String {
                 self.0.drop_sql()
             }
 
-            /// Generates an external id and its internal id. The external id is a random UUIDv4 unless the map is
-            /// [`pseudo_ordered`](Self::pseudo_ordered).
+            /// Generates an external id, a random UUIDv4 unless the map is
+            /// [`pseudo_ordered`](Self::pseudo_ordered), and its internal id.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -406,8 +404,8 @@ macro_rules! uuid_map {
                 issued.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB it needs two, but only one for
-            /// a single id with sqlx and SeaORM.
+            /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB
+            /// it needs two, but only one for a single id with sqlx and SeaORM.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -422,8 +420,7 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.issue(count))$($await)*?)
             }
 
-            /// Returns the internal id of an external id from elsewhere, and inserts the mapping if it does not exist. Every call returns
-            /// the same internal id.
+            /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -436,9 +433,9 @@ macro_rules! uuid_map {
                 ids.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing mappings. If all exist, it
-            /// needs one statement. Map all ids of a transaction in one call, because the calls of two transactions may wait for each
-            /// other.
+            /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing
+            /// mappings. If all exist, it needs one statement. Map all ids of a transaction in one call,
+            /// because the calls of two transactions may wait for each other.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -450,8 +447,8 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.get_or_insert(ids))$($await)*?)
             }
 
-            /// Deletes a mapping and returns whether it existed. The integer is never assigned to another UUID. If the same UUID is
-            /// inserted again, it gets another integer.
+            /// Deletes a mapping and returns whether it existed. The integer is never assigned to another
+            /// UUID. If the same UUID is inserted again, it gets another integer.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -463,7 +460,8 @@ macro_rules! uuid_map {
                 Ok(self.delete_all(on, &[id])$($await)*? > 0)
             }
 
-            /// Deletes mappings with one statement for each list, or two with a cache, and returns the number of existing ones.
+            /// Deletes mappings with one statement per list, or two with a cache, and returns the number of
+            /// existing ones.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -510,7 +508,7 @@ macro_rules! uuid_map {
                 Ok(self.find_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the internal ids of external ids, in their order, with one statement for each list.
+            /// Returns the internal ids of external ids, in their order, with one statement per list.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -535,8 +533,8 @@ macro_rules! uuid_map {
                 Ok(self.to_external_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the external ids of internal ids, in their order, with one statement for each list. So 1,000 rows need one more
-            /// query (two on MySQL and MariaDB), not 1,000.
+            /// Returns the external ids of internal ids, in their order, with one statement per list. So
+            /// 1,000 rows need one more query (two on MySQL and MariaDB).
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -551,11 +549,12 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.to_external(ids))$($await)*?)
             }
 
-            /// Converts rows into views with one statement for all external ids, also for a list of 1,000 rows. `id` returns the internal
-            /// id of a row. In the view, the external id is the field `#[view(given)]`. The keyring seals ids of sealed resources.
+            /// Converts rows into views with one statement for all external ids. `id` returns the internal id
+            /// of a row. In the view, the external id is the field `#[view(given)]`. The keyring seals ids of
+            /// sealed resources.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError). It is `Unmapped` if a row has no mapping.
+            /// [`MappingError`]($crate::mapping::MappingError), `Unmapped` if a row has no mapping.
             pub $($async)* fn view_all<$($generics)*, M, V>(
                 &self,
                 on: $on,
@@ -598,7 +597,6 @@ mod tests {
         }
     }
 
-    /// The ids of a minute share a prefix of 48 bits.
     #[test]
     fn issued_ids_are_near_each_other_if_the_map_is_pseudo_ordered() {
         let map = Mapping::<Order>::new("order_ids", Index::Unique);

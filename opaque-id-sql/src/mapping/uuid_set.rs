@@ -9,14 +9,12 @@ use uuid::Uuid;
 use super::ddl::SLOTS;
 use super::uuid_hash;
 
-/// A UUID after its hash.
 pub(super) type Hashed = (i32, Uuid);
 
-/// The distinct UUIDs of a call, in order.
 #[derive(Clone)]
 pub(super) struct UuidSet {
     uuids: Vec<Uuid>,
-    /// The hashes are computed once per call, when a statement first needs them.
+    /// Computed once per call, when a statement first needs them.
     hashed: OnceLock<Vec<Hashed>>,
 }
 
@@ -34,7 +32,6 @@ impl UuidSet {
         }
     }
 
-    /// Returns the UUIDs in parts of up to `len`.
     pub(super) fn parts(&self, len: usize) -> impl Iterator<Item = Cow<'_, Self>> {
         let is_one = self.len() <= len;
         self.uuids.chunks(len).map(move |uuids| match is_one {
@@ -43,7 +40,7 @@ impl UuidSet {
         })
     }
 
-    /// Returns the UUIDs with their hashes, ordered by slot. Every call takes its locks in this order.
+    /// Every call takes its locks in this order of slots.
     pub(super) fn hashed(&self) -> &[Hashed] {
         self.hashed.get_or_init(|| {
             let hashes = self.uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid));
@@ -53,7 +50,6 @@ impl UuidSet {
         })
     }
 
-    /// Returns the distinct slots of the UUIDs, in order.
     pub(super) fn slots(&self) -> Vec<i64> {
         let mut slots: Vec<_> = self.hashed().iter().map(|(hash, _)| slot(*hash)).collect();
         slots.dedup();
@@ -61,7 +57,7 @@ impl UuidSet {
     }
 }
 
-/// Returns the number of the row of [`slots_table`](super::ddl::slots_table) that inserts of this hash lock.
+/// Inserts of a hash lock the row of [`slots_table`](super::ddl::slots_table) with this number.
 fn slot(hash: i32) -> i64 {
     i64::from(hash) & (i64::from(SLOTS) - 1)
 }

@@ -1,10 +1,9 @@
-//! The remaining numbers of a sequence in this process, and the content of every adapter's `Sequence`.
+//! The content of every adapter's `Sequence`.
 //!
-//! A call takes numbers from the block, or allocates another one. A rollback would return a block that a
-//! transaction allocated, and the next process would get the same numbers. So blocks are allocated outside of
-//! transactions. With sqlx (a pool) and SeaORM (a `DatabaseConnection`) the argument's type ensures it.
-//! diesel's connection may be in a transaction, so each call checks this, not only the one in a thousand that
-//! needs a block.
+//! A rollback would return a block that a transaction allocated, and the next process would get the same
+//! numbers. So blocks are allocated outside of transactions. With sqlx (a pool) and SeaORM (a
+//! `DatabaseConnection`) the argument's type ensures it. diesel's connection may be in a transaction, so each
+//! call checks this, not only the one in a thousand that needs a block.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -22,10 +21,10 @@ use opaque_id_core::resource::InternalId;
 use super::error::{Refusal, SequenceError};
 use crate::call::RETRY_FOR;
 
-/// The default size of a block. A larger request gets a larger block.
+/// A larger request gets a larger block.
 const BLOCK: u64 = 1_000;
 
-/// The content of an adapter's `Sequence`: the remaining blocks of numbers in this process.
+/// The content of an adapter's `Sequence`: the remaining numbers in this process.
 pub struct Blocks<T> {
     block: u64,
     shards: Option<Shards>,
@@ -60,25 +59,25 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
     }
 
-    /// Sets the size of a block, like the macro's method.
+    /// See the macro's method.
     #[must_use]
     pub fn block(self, numbers: u32) -> Self {
         Self { block: u64::from(numbers).max(1), ..self }
     }
 
-    /// Sets the shards, like the macro's method.
+    /// See the macro's method.
     #[must_use]
     pub fn sharded(self, shards: Shards) -> Self {
         Self { shards: Some(shards), ..self }
     }
 
-    /// Sets the time for retries, like the macro's method.
+    /// See the macro's method.
     #[must_use]
     pub fn retry_for(self, duration: Duration) -> Self {
         Self { retry_for: duration, ..self }
     }
 
-    /// Returns `count` ids if enough numbers remain, and otherwise the size of the new block.
+    /// Returns the size of a new block if too few numbers remain.
     pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Refusal> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.guard.detected_fork() {
@@ -88,7 +87,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         let available: u64 = left.blocks.iter().map(|block| block.end - block.start).sum();
         let missing = (count as u64).saturating_sub(available);
         if missing > 0 {
-            // Nothing is taken beyond an integer of the database, because it would exhaust the sequence.
+            // Taking an integer beyond the database's would exhaust the sequence.
             let count = i64::try_from(missing.max(self.block));
             return count.map(Err).map_err(|_| SequenceError::Exhausted);
         }
@@ -173,7 +172,7 @@ mod tests {
         ids.into_iter().map(|id| id.as_repr().as_u64_pair().0).collect()
     }
 
-    /// Answers a call with blocks that end with these numbers. Returns the numbers that it has taken.
+    /// The blocks end with these numbers. Returns the numbers that the call has taken.
     fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Refusal> {
         let (mut call, mut ends) = (blocks.take(count), ends.iter());
         loop {
@@ -187,7 +186,6 @@ mod tests {
     #[test]
     fn numbers_ascend_in_any_order_of_blocks() {
         let blocks = Blocks::<Parcel>::new().block(10);
-        // Other tasks use up the numbers of each block.
         for (start, end) in [(31, 41), (1, 11), (21, 31)] {
             blocks.add(start..end);
         }
@@ -204,7 +202,6 @@ mod tests {
         blocks.add(1..6);
         let mut call = blocks.take(10);
         assert!(call.next(OUTSIDE).is_continue());
-        // Other tasks take the five remaining numbers, so the five of the new block are too few.
         assert!(take(&blocks, 5, &[]).is_ok());
         call.reply(block_until(10));
         assert!(call.next(OUTSIDE).is_continue());

@@ -1,6 +1,6 @@
-//! The table of all sequences, and the call that allocates one block of numbers. It is an upsert of the
-//! resource's row that returns the last number of the block. On MySQL this is the last insert id. A second
-//! statement reads it for ORMs that do not return it.
+//! The table of all sequences, and the call that allocates a block: an upsert of the resource's row that
+//! returns the block's last number. On MySQL this is the last insert id. A second statement reads it for ORMs
+//! that do not return it.
 
 use std::sync::Arc;
 
@@ -26,7 +26,6 @@ pub fn create_sql(dialect: Dialect) -> String {
     )
 }
 
-/// The texts of the statements. They are the same for all sequences.
 mod sql {
     use std::sync::{Arc, LazyLock};
 
@@ -58,7 +57,7 @@ const END: &[Column] = &[Column::Integer];
 
 impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     /// Returns the call that takes `count` ids from the remaining blocks. It allocates a block if too few
-    /// numbers remain, and another one if other tasks of the process have used it up meanwhile.
+    /// numbers remain, and another one if other tasks have used it up meanwhile.
     pub fn take(&self, count: usize) -> Call<'_, Vec<T::Internal>, Refusal> {
         Call::new(self.retries_for(), move |session| async move {
             // A rollback would return the transaction's numbers, and the next process would get them again.
@@ -82,7 +81,6 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     }
 }
 
-/// Allocates a block of numbers and returns its last number.
 async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Option<u64> {
     let (name, size) = (Value::Text(T::DOMAIN.to_owned()), Value::Integer(size));
     let (sql, values, columns) = match session.connect().await.dialect {

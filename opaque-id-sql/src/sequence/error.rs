@@ -1,5 +1,3 @@
-//! The error of a sequence's calls.
-
 use core::convert::Infallible;
 
 use thiserror::Error;
@@ -30,7 +28,7 @@ pub enum SequenceError<E> {
     Exhausted,
 }
 
-/// The error of a call. A call runs no statement itself.
+/// A call runs no statement itself.
 pub(super) type Refusal = SequenceError<Infallible>;
 
 #[doc(hidden)]

@@ -10,8 +10,7 @@ pub use self::blocks::Blocks;
 pub use self::call::create_sql;
 pub use self::error::SequenceError;
 
-/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, call)`, and `on` is the first
-/// argument of the calls. The macro contains only signatures and documentation, like `uuid_map!`.
+/// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sequence {
@@ -57,22 +56,22 @@ macro_rules! sequence {
                 Self($crate::sequence::Blocks::new())
             }
 
-            /// Sets the size of a block, at least 1 number. Larger blocks use the database less often.
-            /// Smaller blocks leave smaller gaps when a process ends. Processes may use different sizes.
+            /// Sets the size of a block, at least 1 number. Smaller blocks use the database more often and
+            /// leave smaller gaps when a process ends. Processes may use different sizes.
             #[must_use]
             pub fn block(self, numbers: u32) -> Self {
                 Self(self.0.block(numbers))
             }
 
-            /// Puts the number of a shard in front of each number. Keys use the shards in turn. This is for
-            /// stores that keep ranges of keys together. All processes must use the same shards.
+            /// Puts the number of a shard in front of each number, for stores that keep ranges of keys
+            /// together. Keys use the shards in turn. All processes must use the same shards.
             #[must_use]
             pub fn sharded(self, shards: $crate::__private::opaque_id_core::layout::Shards) -> Self {
                 Self(self.0.sharded(shards))
             }
 
             /// Sets the time for retries of a block's allocation after its first conflict with another
-            /// transaction. The default is 10 seconds.
+            /// transaction: 10 seconds by default.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))
@@ -87,8 +86,7 @@ macro_rules! sequence {
                 $crate::sequence::create_sql(dialect)
             }
 
-            /// Generates an id from the rest of a block or from a new block. A new block needs one statement
-            /// (two with diesel on MySQL and MariaDB).
+            /// Generates an id. A new block needs one statement (two with diesel on MySQL and MariaDB).
             ///
             /// # Errors
             /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
@@ -103,8 +101,7 @@ macro_rules! sequence {
                 ids.pop().ok_or($crate::sequence::SequenceError::Exhausted)
             }
 
-            /// Generates `count` ids with ascending numbers. They come from the rest of a block first, and
-            /// all others from one new block.
+            /// Generates `count` ids with ascending numbers, from the rest of a block and one new block.
             ///
             /// # Errors
             /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.

@@ -12,7 +12,6 @@ const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqli
 
 type FoundCall<'t> = Call<'t, Vec<Mapped>, Refusal>;
 
-/// A table whose column an earlier call has checked.
 fn table(index: Index) -> Table {
     let table = Table::new("order_ids", index);
     table.column_is_checked();
@@ -64,11 +63,10 @@ fn delete<'t>(
     })
 }
 
-/// The table of a server that does not return the last insert id.
+/// The server does not return the last insert id.
 #[derive(Default)]
 struct Server {
     rows: Vec<Mapped>,
-    /// The number of statements that the server has run.
     statements: usize,
 }
 
@@ -77,7 +75,7 @@ impl Server {
         Self { rows: rows.into_iter().collect(), statements: 0 }
     }
 
-    /// Answers a statement about some of these UUIDs. The UUIDs are in insertion order.
+    /// The UUIDs are in insertion order.
     fn answer(&mut self, statement: &Statement, uuids: &[Uuid]) -> Answer {
         self.statements += 1;
         if statement.sql.contains("INSERT INTO") {
@@ -97,7 +95,6 @@ impl Server {
         }
     }
 
-    /// Answers the statements of a call until it has ended.
     fn run<T>(&mut self, call: &mut Call<'_, T, Refusal>, dialect: Dialect, asked: &[Uuid]) -> T {
         loop {
             match call.next(outside(dialect)) {
@@ -111,7 +108,6 @@ impl Server {
     }
 }
 
-/// Returns whether a statement names a UUID, in any of the forms of the dialects.
 fn names(statement: &Statement, uuid: Uuid) -> bool {
     fn has(value: &Value, uuid: Uuid) -> bool {
         match value {
@@ -126,7 +122,6 @@ fn names(statement: &Statement, uuid: Uuid) -> bool {
         || statement.sql.contains(&uuid.to_string())
 }
 
-/// Answers statements with no rows until one contains this text.
 fn skip_to(call: &mut FoundCall<'_>, connection: ConnectionState, text: &str) {
     loop {
         match call.next(connection) {
@@ -182,7 +177,6 @@ fn new_ids_are_inserted_once() {
             let (table, asked, mut server) = (table(index), uuids(5), Server::default());
             let max = vec![Uuid::max()];
             server.run(&mut get_or_insert(&table, max.clone()), dialect, &max);
-            // The checks of the first call are done here.
             server.statements = 0;
             let inserted: Vec<_> = table.insertion_order(&UuidSet::new(asked.clone())).collect();
             let mut call = get_or_insert(&table, asked);
@@ -228,7 +222,6 @@ fn an_id_that_an_insert_has_passed_over_is_searched() {
     assert_eq!(server.statements, 1);
 }
 
-/// The call does not guess the integers between the ends of a list if another insert may be there.
 #[test]
 fn a_list_with_a_gap_is_read() {
     let mut server = Server::with([1, 2, 4].into_iter().zip(uuids(3)));
@@ -250,7 +243,6 @@ fn a_list_with_replaced_ends_is_read() {
     }
 }
 
-/// The server returns the extreme integers.
 #[test]
 fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
     const MAX: i64 = i64::MAX;
@@ -308,7 +300,6 @@ fn ids_that_are_never_found_are_given_up() {
     }
 }
 
-/// Each id of another client blocks an insert.
 #[test]
 fn a_list_that_others_insert_one_by_one_is_found() {
     let (table, uuids) = (table(Index::Unique), uuids(30));
@@ -399,7 +390,7 @@ fn the_check_of_another_call_does_not_end_this_one() {
     }
 }
 
-/// Made-up ids are not quarantined, in a list with a real one or in a dropped call.
+/// Made-up ids are not quarantined.
 #[test]
 fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     let now = Instant::now();
