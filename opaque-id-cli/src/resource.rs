@@ -264,6 +264,7 @@ impl Resource {
             (KeyKind::UUID7 | KeyKind::UUID, AnyKey::Bytes(uuid)) => (uuid.to_string(), time(uuid)),
             (_, key) => (key.to_string(), None),
         };
+        // A time that cannot be written is after the year 9999.
         let is_far = time.map_or(has_time, is_far);
         Shown { key, kind: sealed.kind(), time, is_far }
     }

@@ -136,6 +136,7 @@ fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>
 }
 
 fn stop(child: &mut Child) {
+    // The calls fail if the program has already ended.
     let _ = child.kill();
     let _ = child.wait();
 }
