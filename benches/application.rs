@@ -18,7 +18,6 @@ use serde::Serialize;
 
 const ROWS: i64 = 100;
 const CLIENTS: usize = 4;
-/// Of each client in one run.
 const REQUESTS: usize = 25;
 
 #[derive(OpaqueId, sqlx::FromRow)]

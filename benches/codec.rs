@@ -17,7 +17,7 @@ use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{AnyId, External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// Enough steps to hide the cost of entering and leaving a run.
+/// A run of these steps hides the cost of entering and leaving it.
 const STEPS: usize = 1_000;
 
 /// Tokens take longer.

@@ -119,7 +119,7 @@ enum Column {
     Integer,
 }
 
-/// Without the turns of others.
+/// The time does not include the turns of others.
 #[derive(Clone, Default)]
 struct OwnClock(Arc<AtomicU64>);
 

@@ -12,7 +12,7 @@ use crate::{WRITERS, is_chosen};
 /// A table that is written through is filled row by row.
 pub(crate) const WRITTEN: usize = 16_000;
 
-/// As in the paper's packs.
+/// The paper's packs have this size.
 pub(crate) const HOT: usize = 50;
 
 pub(crate) const TABLES: [&str; 6] = ["plain", ENCRYPTED, DICTIONARY, "inline", "large", "default"];
@@ -55,7 +55,6 @@ impl Bench {
         ])
     }
 
-    /// Rewritten without gaps.
     pub(crate) async fn sizes(
         &self,
         set: &Set,

@@ -19,22 +19,6 @@ use serde_core::de::DeserializeOwned;
 ///
 /// # Errors
 /// 404 for a refused id. Other errors are actix-web's own.
-///
-/// ```
-/// use actix_web::get;
-/// use opaque_id_actix::{Opened, Path};
-/// use opaque_id_core::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[get("/users/{id}/{page}")]
-/// async fn show(Path((Opened(id), page)): Path<(Opened<User>, u32)>) -> String {
-///     let id: Internal<User> = id;
-///     format!("page {page}")
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path<T>(
     /// The path's content.

@@ -15,16 +15,6 @@ use opaque_id_web::{Refusal, assert_no_raw_id};
 /// your own.
 ///
 /// It replaces the whole response. Add it before middlewares that add headers, for instance CORS.
-///
-/// ```
-/// use actix_web::{App, HttpResponse, ResponseError};
-/// use opaque_id_actix::map_refusal;
-///
-/// let app = App::new().wrap(map_refusal(|refusal| {
-///     let error = refusal.pointer().unwrap_or("nothing there"); // refusal.reason() is for the log
-///     HttpResponse::build(refusal.status_code()).json([("error", error)])
-/// }));
-/// ```
 pub fn map_refusal<S, B>(
     respond: impl Fn(&Refusal) -> HttpResponse + 'static,
 ) -> impl Transform<
@@ -67,10 +57,6 @@ where
 /// `actix_web::test::call_service` panics. A server closes the connection, and its standard error has the
 /// message. UUIDs of other versions are not found. It reads whole bodies: add it before one that compresses,
 /// and not around a route that streams without end.
-///
-/// ```
-/// let app = actix_web::App::new().wrap(opaque_id_actix::panic_on_raw_ids([4_711]));
-/// ```
 pub fn panic_on_raw_ids<S, B, V: ToString>(
     values: impl IntoIterator<Item = V>,
 ) -> impl Transform<S, ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>

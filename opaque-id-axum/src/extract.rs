@@ -106,23 +106,6 @@ pub struct Form<T>(
 /// 422 for a refused id, with a JSON pointer to it. Other rejections are axum's own. serde reports no places
 /// inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the pointer is
 /// that of the value around the id.
-///
-/// ```
-/// use opaque_id_axum::{Json, Opened};
-/// use opaque_id_core::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(serde::Deserialize)]
-/// struct NewTeam {
-///     name: String,
-///     members: Vec<Opened<User>>, // refused: {"pointer":"/members/1", …}
-/// }
-///
-/// async fn create(Json(team): Json<NewTeam>) {}
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json<T>(
     /// The body's content.

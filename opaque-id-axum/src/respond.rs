@@ -19,16 +19,6 @@ type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// own.
 ///
 /// It replaces the whole response. Add it before layers that add headers, for instance CORS.
-///
-/// ```
-/// use axum::Router;
-/// use opaque_id_axum::{Json, map_refusal};
-///
-/// let app: Router = Router::new().layer(map_refusal(|refusal| {
-///     let error = refusal.pointer().unwrap_or("nothing there"); // refusal.reason() is for the log
-///     (refusal.status(), Json([("error", error.to_owned())]))
-/// }));
-/// ```
 pub fn map_refusal<R: IntoResponse>(
     respond: impl Fn(&Refusal) -> R + Clone + Send + Sync + 'static,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -79,13 +69,6 @@ pub fn lend_keyring_by(
 /// # Panics
 /// In a test that calls the router itself. A server closes the connection, and its standard error has the
 /// message.
-///
-/// ```
-/// use axum::{Router, routing::get};
-/// use opaque_id_axum::panic_on_raw_ids;
-///
-/// let app: Router = Router::new().route("/", get(async || "Ada")).layer(panic_on_raw_ids([4_711]));
-/// ```
 pub fn panic_on_raw_ids<V: ToString>(
     values: impl IntoIterator<Item = V>,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {

@@ -351,8 +351,8 @@ pub(crate) enum Packs {
     /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, dictionaries of up to 112 KiB, and rows
     /// one by one, and reports if packs do not pay. The first fifth of the rows trains the dictionaries, and
     /// the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding
-    /// and the bytes that encryption adds. Speeds are those of this machine, on one core, without encryption,
-    /// in bytes of values.
+    /// and the bytes that encryption adds. Speeds are of one core of this machine, without encryption, in bytes
+    /// of values.
     ///
     /// The rows must be in the order of their keys, because neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute. Rows after the first 64 MiB, or after a
@@ -443,10 +443,10 @@ pub(crate) enum Packs {
     },
     /// Restore corrupt or missing packs, and corrupt recent rows, from a backup
     ///
-    /// Finds them like `opaque-id packs verify`. Their rows become those of the backup, unless the recent
-    /// table has later ones. So a row of such a pack that was deleted since the backup exists again: delete
+    /// Finds them like `opaque-id packs verify`. The backup's rows replace theirs, unless the recent table has
+    /// later ones. So a row of such a pack that was deleted since the backup exists again: delete
     /// it again. Rows of other packs stay as they are, even if the backup is older. The application may run
-    /// meanwhile. Restart it afterwards, because it refuses packs that are older than those it has seen. The
+    /// meanwhile. Restart it afterwards, because it refuses older packs than it has seen. The
     /// exit status is 1 if something is still corrupt or missing.
     #[command(after_help = "Examples:\n  \
         opaque-id packs restore --prefix event --backup-url postgres:///shop_yesterday events\n  \

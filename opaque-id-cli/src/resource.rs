@@ -16,7 +16,6 @@ pub(crate) struct Shown {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
     pub(crate) time: Option<Timestamp>,
-    /// Whether no row can have been created at this time.
     pub(crate) is_far: bool,
 }
 
@@ -319,7 +318,7 @@ pub(crate) fn named(args: &args::Resource) -> Result<Described, Box<dyn Error>> 
     Ok(given(prefix, args, listed.as_ref())?)
 }
 
-/// Without options and names, all resources of the file with sealed ids.
+/// Returns all resources of the file with sealed ids if nothing names others.
 pub(crate) fn described(
     args: &args::Resource,
     names: &[String],

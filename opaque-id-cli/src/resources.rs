@@ -117,7 +117,7 @@ fn check_owner(_: &Path, _: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// As git does for folders: root trusts the user who became root by sudo, and everyone trusts root.
+/// This is git's rule for folders: root trusts the user who became root by sudo, and everyone trusts root.
 #[cfg(unix)]
 fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)

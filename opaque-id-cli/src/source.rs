@@ -16,7 +16,7 @@ use crate::files;
 
 pub(crate) struct Derive {
     pub(crate) prefix: String,
-    /// As the derive spells it.
+    /// The derive's spelling.
     pub(crate) key: String,
     pub(crate) form: String,
     pub(crate) domain: Option<String>,
@@ -297,7 +297,7 @@ impl Options {
     }
 }
 
-/// Includes attributes inside of `cfg_attr` with any condition.
+/// The result includes attributes inside of `cfg_attr` with any condition.
 fn flat(attrs: &[Attribute]) -> Vec<Meta> {
     fn add(meta: Meta, all: &mut Vec<Meta>) {
         let inside = match &meta {

@@ -174,7 +174,7 @@ fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     Ok(columns.collect())
 }
 
-/// Returns the derives with the table's name, or else those with a name at its end, such as `Comment` for
+/// Returns the derives with the table's name, or else the derives with a name at its end, such as `Comment` for
 /// `article_comment`, if no other table ends with it.
 fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -> Vec<&'d Derive> {
     fn ends(table: &str) -> impl Iterator<Item = &str> {
@@ -192,7 +192,7 @@ fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -
     found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// In the singular or the plural.
+/// The name may be in the singular or the plural.
 fn is_of(derive: &Derive, table: &str) -> bool {
     let letters = |name: &str| name.replace('_', "").to_lowercase();
     let table = letters(table);

@@ -18,7 +18,7 @@ static PAIRS: [u16; 1024] = {
     pairs
 };
 
-/// By character, as the first and as the second of a pair.
+/// The values of a character as the first and as the second of a pair.
 type Values = [[u16; 256]; 2];
 
 static VALUES: Values = values(5);

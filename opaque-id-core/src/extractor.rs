@@ -9,7 +9,7 @@ use crate::error::IdError;
 /// The settings for reading external ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Extractor {
-    /// Whether every value is a text, as in a URL.
+    /// The flag of an extractor that gets only texts, such as from a URL.
     pub is_text: bool,
     /// Returns the `External<T>` of an old id, by the resource's type.
     pub of_old_id: fn(TypeId, &str) -> OfOldId,

@@ -48,11 +48,11 @@ mod wiped {
     use core::ptr;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-    /// At least one. Threads may count one fork twice.
+    /// Threads may count one fork twice.
     static FORKS: AtomicU64 = AtomicU64::new(0);
 
-    /// Null before the first call. The page contains zero in a new child until the child has counted the
-    /// fork.
+    /// The pointer is null before the first call. The page contains zero in a new child until the child has
+    /// counted the fork.
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
     /// Marks a kernel that wipes no pages. It is never read or written.

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use crate::base32;
-use crate::error::{IdProblem, Invalid, Problem, TextProblem};
+use crate::error::{IdProblem, Invalid, InvalidReason, TextProblem};
 use crate::form::{
     Form, Mapped, SHORT_CHARS, SealedFormOf, Short, TAGGED_CHARS, TEXT_CHARS, Tagged, Text,
     UuidForm,
@@ -61,7 +61,7 @@ impl Inspection {
     pub fn contained(&self) -> Option<&str> {
         let is_contained = matches!(
             self.problem,
-            Some(Invalid(Problem::Text(TextProblem::Surrounded | TextProblem::WhiteSpace)))
+            Some(Invalid(InvalidReason::Text(TextProblem::Surrounded | TextProblem::WhiteSpace)))
         );
         self.suggestion.as_deref().filter(|_| is_contained)
     }
@@ -98,7 +98,7 @@ pub fn inspect(text: &str) -> Inspection {
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
         _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
-        Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
+        Some(Invalid(InvalidReason::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
             .map(|at| IdProblem::UpperCase { position: at + 1 }.into())
@@ -221,7 +221,7 @@ fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
         (Ok(uuid), _) => return Inspection::well_formed::<Uuid7, UuidForm>(None, uuid),
-        (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid))
+        (Err(Invalid(InvalidReason::Id(IdProblem::NotVersion8))), Ok(uuid))
             if uuid.get_version_num() == 7 =>
         {
             return Inspection::invalid(TextProblem::InternalKey("UUIDv7"));

@@ -179,7 +179,7 @@ impl<I: InternalId> PageRequest<Position<I>> {
 pub struct Page<R, C> {
     /// The rows, no more than the limit.
     pub rows: Vec<R>,
-    /// Whether the list continues in the direction of the request.
+    /// The flag says that the list continues in the direction of the request.
     pub has_more: bool,
     /// The cursor or position for the page after the last row, if there is one.
     pub next: Option<C>,

@@ -48,32 +48,7 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
 /// Every method narrows the range. In an empty range the first id is greater than the last, and `BETWEEN`
 /// finds nothing.
 ///
-/// ```
-/// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
-/// use std::time::{Duration, SystemTime};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// /// `GET /users?after=user_cursor_…`
-/// fn page(
-///     keyring: &Keyring,
-///     after: Option<Cursor<User>>,
-/// ) -> Result<IdRange<Internal<User>>, OpenError> {
-///     let after = after.map(|cursor| keyring.open_cursor(cursor)).transpose()?;
-///     Ok(IdRange::all().starting_after(after)) // … WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 20
-/// }
-///
-/// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let (first, second) = (Internal::<User>::generate(), Internal::<User>::generate());
-/// let range = page(&keyring, Some(keyring.seal_cursor(first)))?;
-/// assert!(!range.contains(first) && range.contains(second));
-///
-/// let today = SystemTime::now() - Duration::from_secs(86_400)..;
-/// assert!(range.created_in(today).contains(second));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The [`manual`](crate::manual#pages-and-times) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdRange<I> {
     first: I,

@@ -40,40 +40,13 @@ pub trait IntoModel<M> {
 ///
 /// Tell the client the field, but not the reason: that is for the log.
 ///
-/// ```
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, IntoModel};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "team", form = "tagged")]
-/// struct Team;
-///
-/// struct NewUser {
-///     teams: Vec<Internal<Team>>,
-/// }
-///
-/// #[derive(serde::Deserialize, IntoModel)]
-/// #[model(into = NewUser)]
-/// #[serde(rename_all = "camelCase")]
-/// struct CreateUser {
-///     #[model(rename = "teams")]
-///     team_ids: Vec<External<Team>>,
-/// }
-///
-/// # let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// # let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// # let team_ids = vec![ours.seal(Internal::generate()), theirs.seal(Internal::generate())];
-/// let accepted: Result<NewUser, _> = ours.accept(CreateUser { team_ids });
-/// let error = accepted.err().expect("the second id was sealed with another secret");
-/// assert_eq!(error.pointer(), "/teamIds/1");
-/// assert_eq!(error.resource(), "team");
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
+/// The [`manual`](crate::manual#requests) has an example.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("the `{resource}` id at `{}` does not open: {problem}", self.pointer())]
 pub struct RequestError {
     resource: &'static str,
     problem: OpenError,
-    /// Innermost segment first.
+    /// The innermost segment comes first.
     path: Vec<Segment>,
 }
 

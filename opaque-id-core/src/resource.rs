@@ -90,15 +90,6 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 ///
 /// Application code needs it only to be generic over adapters. Only this crate, its adapters and
 /// `#[derive(IdNewtype)]` implement it.
-///
-/// ```
-/// use opaque_id_core::resource::{InternalId, SealedResource};
-/// use opaque_id_core::{External, Keyring};
-///
-/// fn show<I: InternalId<Resource: SealedResource>>(keyring: &Keyring, id: I) -> External<I::Resource> {
-///     keyring.seal(id)
-/// }
-/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",

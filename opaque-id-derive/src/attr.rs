@@ -204,7 +204,7 @@ fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     }
 }
 
-/// Such as `line_item` for `LineItem` and `line-item`.
+/// Returns `line_item` for `LineItem` and `line-item`.
 fn suggestion(name: &str) -> String {
     let mut prefix = String::new();
     for c in name.chars() {

@@ -165,7 +165,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
-/// Innermost name first.
+/// The innermost name comes first.
 fn in_variant(container: &Container<'_>, number: usize) -> Vec<String> {
     let Data::Enum(variants) = &container.data else { return Vec::new() };
     match (container.attrs.tag(), variants.get(number)) {

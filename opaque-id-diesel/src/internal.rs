@@ -40,36 +40,7 @@ adapter_internal_id! {
 ///
 /// The same `table!` works for every backend. Comparing a column with an id of another resource does not
 /// compile; with the SQL types `Uuid` or `Binary` it would. The code that `table!` writes is public, so the
-/// resource must be public too.
-///
-/// ```
-/// use diesel::prelude::*;
-/// use opaque_id_diesel::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// pub struct User;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "team", key = i64)]
-/// pub struct Team;
-///
-/// diesel::table! {
-///     use diesel::sql_types::*;
-///     use opaque_id_diesel::Id;
-///     use super::{Team, User};
-///     users (id) {
-///         id -> Id<User>,
-///         team_id -> Nullable<Id<Team>>,
-///     }
-/// }
-///
-/// # fn main() -> Result<(), opaque_id_diesel::KeyError> {
-/// let of_team = users::table.filter(users::team_id.eq(Internal::from_key(7)?));
-/// # let _ = of_team;
-/// # Ok(())
-/// # }
-/// ```
+/// resource must be public too. The [crate](crate) has an example.
 pub struct Id<T>(PhantomData<fn() -> T>);
 
 impl<T> fmt::Debug for Id<T> {
@@ -150,7 +121,7 @@ where
     // diesel reports NULL, because its own error shows that the struct of a left join is missing.
 }
 
-/// As `diesel print-schema` writes the column.
+/// `diesel print-schema` writes such columns.
 macro_rules! plain_column {
     ($sql_type:ty) => {
         impl<T: OpaqueId, DB: Backend> ToSql<$sql_type, DB> for Internal<T>

@@ -93,7 +93,7 @@ macro_rules! integer {
 
 integer!(i64 => BigInt, i32 => Integer, u32 => Unsigned<Integer>);
 
-/// As `diesel print-schema` writes `BIGINT UNSIGNED`.
+/// `diesel print-schema` writes this type for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
         let key = u64::try_from(*self.as_repr()).map_err(|_| KeyError::negative(T::PREFIX))?;

@@ -10,7 +10,6 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
 use crate::format::{Kind, Pack};
 
-/// Enough to notice a server that shows an older state.
 const SEEN: usize = 1 << 16;
 
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
@@ -78,7 +77,7 @@ impl SeenVersions {
     }
 }
 
-/// From the merges of this process.
+/// The merges of this process determine the age.
 #[derive(Clone, Copy)]
 pub(crate) struct PackBacklog {
     pub(crate) since: Instant,

@@ -7,7 +7,7 @@ use opaque_id_sql::call::RETRY_FOR;
 use crate::cache::CacheStats;
 use crate::call::{
     self, Conversion, Converted, Damage, Disconnected, First, PackCall, Reader, Rekey, Rekeyed,
-    Rest, Verified,
+    UnreadRange, Verified,
 };
 use crate::column::ColumnName;
 use crate::dictionary::trained;
@@ -190,8 +190,8 @@ impl Calls {
         self.call(|session| async { call::put(session, rows?).await })
     }
 
-    pub(crate) fn all(&self) -> Rest {
-        Rest::new(0, self.table.statements.ids().max(), false)
+    pub(crate) fn all(&self) -> UnreadRange {
+        UnreadRange::new(0, self.table.statements.ids().max(), false)
     }
 
     pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {

@@ -65,7 +65,7 @@ impl ColumnName {
     /// primary key.
     ///
     /// # Panics
-    /// As [`new`](Self::new), and if another column has this name.
+    /// The same as [`new`](Self::new)'s, and if another column has this name.
     #[must_use]
     #[track_caller]
     pub fn keyed_by(self, id: &str) -> Self {
@@ -76,7 +76,7 @@ impl ColumnName {
     /// Sets the name of the column with the [fingerprints](crate::Fingerprint) of the values.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn index(self, index: &str) -> Self {
@@ -89,7 +89,7 @@ impl ColumnName {
     /// encoding of JSON, a text becomes a string.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn plaintext(self, plaintext: &str) -> Self {
@@ -100,7 +100,7 @@ impl ColumnName {
     /// Sets the name of the column of plaintext like [`plaintext`](Self::plaintext), if it has JSON.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn plaintext_json(self, plaintext: &str) -> Self {

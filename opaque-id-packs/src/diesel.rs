@@ -92,35 +92,7 @@ pack_table! {
 pack_table! {
     /// A [`PackTable`] for diesel-async.
     ///
-    /// ```
-    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
-    /// use diesel::SqliteConnection;
-    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
-    /// use opaque_id_packs::Settings;
-    /// use opaque_id_packs::diesel::AsyncPackTable;
-    /// use opaque_id_diesel::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "event")]
-    /// struct Event;
-    ///
-    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
-    /// let tables = AsyncPackTable::<Event, String>::create_sql(Dialect::Sqlite, "events");
-    /// connection.batch_execute(&tables).await?; // a migration
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let events: AsyncPackTable<Event, String> =
-    ///     AsyncPackTable::open(&mut connection, &keyring, "events", Settings::default()).await?;
-    ///
-    /// let id = Internal::generate();
-    /// events.put(&mut connection, id, &"login".to_owned()).await?;
-    /// events.merge_all(&mut connection).await?; // a task does so, again and again
-    /// assert_eq!(events.get(&mut connection, id).await?.as_deref(), Some("login"));
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
-    /// ```
+    /// `opaque_id_diesel::AsyncUuidMap` has an example of a connection.
     pub struct AsyncPackTable;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]

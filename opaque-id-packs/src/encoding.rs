@@ -12,7 +12,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// The name of the encoding.
     const NAME: &'static str;
 
-    /// Whether rows have [groups](crate#groups): see [`Grouped`].
+    /// The flag of an encoding with [groups](crate#groups), such as [`Grouped`].
     const IS_GROUPED: bool = false;
 
     /// Writes a value.

@@ -38,7 +38,7 @@ macro_rules! table_calls {
             /// Returns the statements that drop these tables. Without them the values of a column cannot be read.
             ///
             /// # Panics
-            /// Like [`create_sql`](Self::create_sql).
+            /// Panics like [`create_sql`](Self::create_sql).
             #[must_use]
             #[track_caller]
             pub fn drop_sql(name: &str) -> String {
@@ -51,7 +51,7 @@ macro_rules! table_calls {
             /// [`PackError`](crate::PackError), even if the settings are missing.
             ///
             /// # Panics
-            /// Like [`create_sql`](Self::create_sql).
+            /// Panics like [`create_sql`](Self::create_sql).
             pub $($async)* fn open_existing<$($generics)*>(
                 on: $on,
                 keyring: impl Into<SharedKeyring>,
@@ -153,8 +153,8 @@ macro_rules! pack_table {
             /// [`PackError`](crate::PackError).
             ///
             /// # Panics
-            /// Like [`create_sql`](Self::create_sql), and if the operating system's random number generator
-            /// fails.
+            /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number
+            /// generator fails.
             pub $($async)* fn open<$($generics)*>(
                 on: $on,
                 keyring: impl Into<SharedKeyring>,
@@ -325,7 +325,7 @@ macro_rules! pack_table {
             /// Moves all recent rows into packs.
             ///
             /// # Errors
-            /// The same as of [`merge`](Self::merge).
+            /// The same as [`merge`](Self::merge).
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
@@ -347,8 +347,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.rekey(None, None, progress))$($await)*?)
             }
 
-            /// Encrypts packs and rows again like [`rekey`](Self::rekey), and rewrites those of erased
-            /// groups. Then it deletes the unused old dictionaries if the current one has been current for at
+            /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows
+            /// of erased groups. Then it deletes the unused old dictionaries if the current one has been current for at
             /// least `unused_for`. The result has the number of packs and rows that others have locked or
             /// changed, and of remaining dictionaries. Call it again until both are 0. Groups that other
             /// processes erase are noticed within a minute.
@@ -357,7 +357,7 @@ macro_rules! pack_table {
             /// within ten minutes may still write with the previous dictionary.
             ///
             /// # Errors
-            /// The same as of [`rekey`](Self::rekey). After an error, all dictionaries still exist.
+            /// The same as [`rekey`](Self::rekey). After an error, all dictionaries still exist.
             pub $($async)* fn sweep<$($generics)*>(
                 &self,
                 on: $on,

@@ -8,7 +8,7 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{self, PackCall, Rest};
+use crate::call::{self, PackCall, UnreadRange};
 use crate::calls::Calls;
 use crate::encoding::Encoding;
 use crate::error::Problem;
@@ -33,7 +33,7 @@ pub enum Update<V> {
 /// The unread pages of a listing.
 #[derive(Clone, Debug)]
 pub struct Pages<T> {
-    rest: Rest,
+    rest: UnreadRange,
     resource: PhantomData<fn() -> T>,
 }
 
@@ -164,7 +164,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
         let (first, last) =
             (order::number(*range.first().as_repr()), order::number(*range.last().as_repr()));
-        Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
+        Pages { rest: UnreadRange::new(first, last, is_descending), resource: PhantomData }
     }
 
     /// Deletes the rows of a range, and returns their number.

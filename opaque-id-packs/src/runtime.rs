@@ -9,7 +9,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 use serde::de::IgnoredAny;
 
-use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, Rest, Verified};
+use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified};
 use crate::calls::Calls;
 use crate::column::{ColumnName, Quoted};
 use crate::error::{Location, Problem};
@@ -199,7 +199,7 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the keys of packs and recent rows that cannot be read or are missing. Unless `is_forced`, it
-    /// omits those that another secret or a dictionary may be able to read.
+    /// omits bodies that another secret or a dictionary may be able to read.
     pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {
         let damage = verified.damage.iter().copied();
         damage.filter(move |damage| damage.is_certain || is_forced)
@@ -209,7 +209,7 @@ impl<K: Key> RuntimePacks<K> {
     pub fn rows_of(&self, damage: Damage) -> PackCall<'static, Vec<(u128, Value)>> {
         let ids = self.table.statements.ids();
         let last = damage.end.map_or(ids.max(), |end| end - 1);
-        let mut rest = Rest::new(damage.first, last, false);
+        let mut rest = UnreadRange::new(damage.first, last, false);
         self.call(move |session| async move {
             let (mut session, mut rows) = (session.connect().await, Vec::new());
             while rest.keys.is_some() {
@@ -265,12 +265,15 @@ impl<K: Key> RuntimePacks<K> {
 
     /// Returns the pages of all rows.
     #[must_use]
-    pub fn scan(&self) -> Rest {
+    pub fn scan(&self) -> UnreadRange {
         self.all()
     }
 
     /// Reads the next page, or `None` after the last one.
-    pub fn next_page<'c>(&'c self, rest: &'c mut Rest) -> PackCall<'c, Option<RuntimePage<K>>> {
+    pub fn next_page<'c>(
+        &'c self,
+        rest: &'c mut UnreadRange,
+    ) -> PackCall<'c, Option<RuntimePage<K>>> {
         self.call(move |session| async move {
             if rest.keys.is_none() {
                 return Ok(None);

@@ -28,7 +28,7 @@ pub struct Settings {
     #[serde(with = "padding")]
     pub(crate) pack_padding: Padding,
     pub(crate) write_through: bool,
-    /// In seconds. The default is omitted, because earlier versions refuse the member.
+    /// The number of seconds. The default is omitted, because earlier versions refuse the member.
     #[serde(default = "an_hour", skip_serializing_if = "is_an_hour")]
     pub(crate) erase_after: u32,
 }
@@ -133,7 +133,7 @@ impl Default for Settings {
 pub(crate) struct Contents {
     pub(crate) settings: Settings,
     pub(crate) dictionary: u16,
-    /// In seconds since 1970, by the clock of the client that trained it. 0 means unknown.
+    /// The number of seconds since 1970, by the clock of the client that trained it. 0 means unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) dictionary_since: u64,
     pub(crate) encoding: String,

@@ -45,7 +45,7 @@ const KEYS: usize = 1 << 14;
 pub(crate) struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
-    /// With the time of the read. `None` is an erased group.
+    /// The keys with the time of their read. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
     expected: Option<Expected>,
@@ -75,7 +75,7 @@ pub(crate) struct State {
     meta: BTreeMap<i64, i64>,
     /// The codecs that decompress, with their versions, by dictionary. `row_codec` and `pack_codec` compress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
-    /// Even if it is unreadable.
+    /// The last number counts even if it is unreadable.
     pub(crate) last_dictionary: u16,
     row_codec: Codec,
     pack_codec: Codec,

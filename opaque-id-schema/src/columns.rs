@@ -7,7 +7,7 @@ use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoredType {
     Bytes,
     Integer,
     Integer32,
@@ -15,11 +15,11 @@ pub(crate) enum Stored {
 }
 
 pub(crate) enum Judgement {
-    Right(Stored),
-    Wrong(Stored, String),
+    Right(StoredType),
+    Wrong(StoredType, String),
     /// The reason why the column is not judged.
     Unknown(&'static str),
-    /// By its name, length or values.
+    /// The column's name, length or values show that it stores no ids.
     NoId,
 }
 
@@ -36,7 +36,7 @@ impl Judgement {
             _ if length.is_some_and(|length| length < 26) => Self::NoId,
             (true, Values::None) if !matches!(length, Some(26 | 32 | 36)) => Self::Unknown(EMPTY),
             (true, Values::None | Values::Ids) => {
-                Self::Wrong(Stored::Bytes, text_problem(ignores_case))
+                Self::Wrong(StoredType::Bytes, text_problem(ignores_case))
             }
             (false, Values::Ids) => Self::Unknown(NAME),
             _ => Self::NoId,
@@ -46,7 +46,7 @@ impl Judgement {
     /// Only its name or its values make the column a key, or it is a part of one.
     pub(crate) fn of_undeclared(self) -> Self {
         match self {
-            Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
+            Self::Wrong(StoredType::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
             Self::Wrong(..) => Self::NoId,
             judgement => judgement,
         }
@@ -90,13 +90,13 @@ pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
     pub(crate) value: String,
     pub(crate) bad: String,
-    /// Whether the conversion can change the text of a value, so that the script keeps the old rows.
+    /// The script keeps the old rows because the conversion can change the text of a value.
     pub(crate) keeps_rows: bool,
 }
 
 pub(crate) struct Draft {
     pub(crate) finding: Finding,
-    pub(crate) stored: Stored,
+    pub(crate) stored: StoredType,
     pub(crate) conversion: Option<Conversion>,
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn drafts(
         }
     }
     // Other columns matter only to joins.
-    if drafts.iter().all(|draft| draft.stored != Stored::Bytes) {
+    if drafts.iter().all(|draft| draft.stored != StoredType::Bytes) {
         let is_other =
             |column: &Finding| column.problem.ends_with(UNDECLARED) && !is_id_name(&column.column);
         report.not_judged.retain(|column| !is_other(column));
@@ -273,7 +273,7 @@ pub(crate) fn drafts(
     // A join of a converted key with an unconverted column would find nothing.
     let mut unknown = report.not_judged.iter();
     if let Some(other) = unknown.find(|column| column.problem.ends_with(UNDECLARED)) {
-        for draft in drafts.iter_mut().filter(|draft| draft.stored == Stored::Bytes) {
+        for draft in drafts.iter_mut().filter(|draft| draft.stored == StoredType::Bytes) {
             draft.leave_alone(format!(
                 "{}.{} may refer to it; declare its foreign key, or exclude that column",
                 other.table, other.column
@@ -300,7 +300,7 @@ impl<'k> Roots<'k> {
         for foreign in foreign_keys {
             roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
         }
-        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(Stored::Integer));
+        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(StoredType::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
     }
@@ -317,14 +317,14 @@ impl<'k> Roots<'k> {
     }
 
     /// An integer must be as wide as the widest column that references it.
-    fn wanted(&self, place: &Place) -> Option<Stored> {
+    fn wanted(&self, place: &Place) -> Option<StoredType> {
         let root = self.of(self.keys.get(place)?);
         match root.judgement {
-            Judgement::Right(Stored::Integer32 | Stored::Unsigned32)
-            | Judgement::Wrong(Stored::Integer32 | Stored::Unsigned32, _)
+            Judgement::Right(StoredType::Integer32 | StoredType::Unsigned32)
+            | Judgement::Wrong(StoredType::Integer32 | StoredType::Unsigned32, _)
                 if self.wide.contains(&root.place) =>
             {
-                Some(Stored::Integer)
+                Some(StoredType::Integer)
             }
             Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
             Judgement::Unknown(_) | Judgement::NoId => None,
@@ -346,7 +346,7 @@ pub(crate) async fn key_columns(
     let mut ids = Vec::new();
     for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
         let mut version = 0;
-        if let Judgement::Right(Stored::Bytes) = key.judgement
+        if let Judgement::Right(StoredType::Bytes) = key.judgement
             && let Some((table, digit)) = sample(place)
         {
             // The product has the type of a count on all databases.
@@ -358,12 +358,12 @@ pub(crate) async fn key_columns(
             version = connection.number(versions).await?.signum();
         }
         let kinds: &[_] = match (&key.judgement, version) {
-            (Judgement::Right(Stored::Integer), _) => &["i64"],
-            (Judgement::Right(Stored::Integer32), _) => &["i32"],
-            (Judgement::Right(Stored::Unsigned32), _) => &["u32"],
-            (Judgement::Right(Stored::Bytes), 1) => &["Uuid7"],
-            (Judgement::Right(Stored::Bytes), -1) => &["Uuid"],
-            (Judgement::Right(Stored::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
+            (Judgement::Right(StoredType::Integer), _) => &["i64"],
+            (Judgement::Right(StoredType::Integer32), _) => &["i32"],
+            (Judgement::Right(StoredType::Unsigned32), _) => &["u32"],
+            (Judgement::Right(StoredType::Bytes), 1) => &["Uuid7"],
+            (Judgement::Right(StoredType::Bytes), -1) => &["Uuid"],
+            (Judgement::Right(StoredType::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
             _ => &[],
         };
         ids.push(KeyColumn {
@@ -494,32 +494,32 @@ mod tests {
     #[test]
     fn an_integer_is_as_wide_as_the_widest_that_references_it() {
         let references = |table| foreign_key((table, "team_id"), ("teams", "id"));
-        let found = |cars: Stored| {
+        let found = |cars: StoredType| {
             let key = |table, column, stored| key((table, column), Judgement::Right(stored));
             let keys = vec![
-                key("teams", "id", Stored::Integer32),
-                key("users", "team_id", Stored::Integer32),
+                key("teams", "id", StoredType::Integer32),
+                key("users", "team_id", StoredType::Integer32),
                 key("cars", "team_id", cars),
-                key("pets", "id", Stored::Integer32),
+                key("pets", "id", StoredType::Integer32),
             ];
             let (_, drafts) = drafts(keys, &[references("users"), references("cars")], &[]);
-            let wide = |draft: &Draft| draft.stored == Stored::Integer;
+            let wide = |draft: &Draft| draft.stored == StoredType::Integer;
             assert!(drafts.iter().all(wide));
             let tables = drafts.into_iter().map(|draft| draft.finding.table);
             tables.collect::<Vec<_>>()
         };
-        assert_eq!(found(Stored::Integer), ["teams", "users"]);
-        assert!(found(Stored::Integer32).is_empty());
+        assert_eq!(found(StoredType::Integer), ["teams", "users"]);
+        assert!(found(StoredType::Integer32).is_empty());
     }
 
     #[test]
     fn names_on_the_other_side_of_a_foreign_key_are_checked() {
         for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
             let foreign_keys = [foreign_key((hostile, "id"), ("users", "id"))];
-            let narrow = Judgement::Wrong(Stored::Integer, "narrow".into());
+            let narrow = Judgement::Wrong(StoredType::Integer, "narrow".into());
             let keys = vec![
                 key(("users", "id"), narrow),
-                key((hostile, "id"), Judgement::Right(Stored::Integer)),
+                key((hostile, "id"), Judgement::Right(StoredType::Integer)),
             ];
             let (_, mut drafts) = drafts(keys, &foreign_keys, &[]);
             assert_eq!(drafts.len(), 1);

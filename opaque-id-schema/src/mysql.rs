@@ -27,7 +27,7 @@ use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
+    OLD_ROWS, StoredType, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
 use crate::maps::{self, Index, Part, is_map};
@@ -391,21 +391,23 @@ fn digits(column: &str) -> String {
     format!("LOWER(REPLACE({column}, '-', ''))")
 }
 
-fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+fn conversion(row: &Row, stored: StoredType) -> Option<Conversion> {
     let column = quote(&row.column_name);
     let bytes =
         |bad: String| Conversion { ty: "BINARY(16)", value: String::new(), bad, keeps_rows: true };
     match (row.data_type.as_str(), stored) {
         // Only the application can parse a ULID's text.
-        ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
+        ("char" | "varchar", StoredType::Bytes) if row.length != Some(26) => Some(Conversion {
             value: format!("UNHEX(REPLACE({column}, '-', ''))"),
             ..bytes(format!(
                 "NOT (CHAR_LENGTH({column}) IN (32, 36) AND {column} REGEXP '^({UUID})$')"
             ))
         }),
-        ("uuid", Stored::Bytes) => Some(bytes("FALSE".into())),
-        ("varbinary" | "binary", Stored::Bytes) => Some(bytes(format!("LENGTH({column}) <> 16"))),
-        ("tinyint" | "smallint" | "mediumint" | "int", Stored::Integer) => Some(Conversion {
+        ("uuid", StoredType::Bytes) => Some(bytes("FALSE".into())),
+        ("varbinary" | "binary", StoredType::Bytes) => {
+            Some(bytes(format!("LENGTH({column}) <> 16")))
+        }
+        ("tinyint" | "smallint" | "mediumint" | "int", StoredType::Integer) => Some(Conversion {
             ty: "BIGINT",
             value: String::new(),
             bad: "FALSE".into(),
@@ -479,7 +481,7 @@ fn script(
             }
             alters.push(modify(conversion.ty));
             alters.push(is_type(match draft.stored {
-                Stored::Bytes => "binary",
+                StoredType::Bytes => "binary",
                 _ => "bigint",
             }));
         }
@@ -565,21 +567,22 @@ const RUN: &str =
 fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.data_type.as_str() {
-        "binary" if row.length == Some(16) => Judgement::Right(Stored::Bytes),
-        "bigint" => Judgement::Right(Stored::Integer),
-        "int" if row.column_type.contains("unsigned") => Judgement::Right(Stored::Unsigned32),
-        "int" => Judgement::Right(Stored::Integer32),
+        "binary" if row.length == Some(16) => Judgement::Right(StoredType::Bytes),
+        "bigint" => Judgement::Right(StoredType::Integer),
+        "int" if row.column_type.contains("unsigned") => Judgement::Right(StoredType::Unsigned32),
+        "int" => Judgement::Right(StoredType::Integer32),
         "tinyint" | "smallint" | "mediumint" => Judgement::Wrong(
-            Stored::Integer,
+            StoredType::Integer,
             "integer keys must be `INT` or `BIGINT`; the range of this type is too small".into(),
         ),
         "uuid" => Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "drivers receive MariaDB's `UUID` as text; `BINARY(16)` works with all drivers".into(),
         ),
-        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => {
-            Judgement::Wrong(Stored::Bytes, "keys must be exactly 16 bytes, `BINARY(16)`".into())
-        }
+        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => Judgement::Wrong(
+            StoredType::Bytes,
+            "keys must be exactly 16 bytes, `BINARY(16)`".into(),
+        ),
         "binary" | "varbinary" | "tinyblob" | "blob" => Judgement::Unknown(NAME),
         _ if is_text(row) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();

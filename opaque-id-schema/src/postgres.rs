@@ -15,8 +15,8 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::columns::{
     Ask, Conversion, Draft, EMPTY, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, UNREAD, Values, affected, by_table, drafts, key_columns as identified,
-    leave_connected_alone,
+    OLD_ROWS, StoredType, TYPE, UNREAD, Values, affected, by_table, drafts,
+    key_columns as identified, leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote};
@@ -31,7 +31,7 @@ row! {
         column_name: String,
         type_name: String,
         is_nullable: bool,
-        /// Empty for types of other roles.
+        /// The name is empty for types of other roles.
         base_type: String,
         length: Option<i32>,
         sequence: Option<String>,
@@ -39,7 +39,7 @@ row! {
         referenced_column: Option<String>,
         definition: Option<String>,
         is_primary: bool,
-        /// Whether a query on the table sees all rows and runs no code of other roles.
+        /// A query on a readable table sees all rows and runs no code of other roles.
         is_readable: bool,
         obstacle: Option<String>,
         obstacle_to_bytes: Option<String>,
@@ -307,7 +307,7 @@ async fn convert(
         return Ok(());
     }
     let obstacle_to_bytes =
-        row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
+        row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == StoredType::Bytes);
     if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
         // The obstacle is more precise than the reason that a column may refer to this one.
         draft.finding.left_alone.take_if(|_| !row.is_readable);
@@ -325,28 +325,28 @@ async fn convert(
     if draft.finding.left_alone.is_none() {
         draft.conversion = Some(conversion);
     }
-    let is_key = row.is_primary && draft.stored == Stored::Bytes;
+    let is_key = row.is_primary && draft.stored == StoredType::Bytes;
     let digits = is_key.then(|| format!("lower(replace({column}::text COLLATE \"C\", '-', ''))"));
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
-fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+fn conversion(row: &Row, stored: StoredType) -> Option<Conversion> {
     let column = quote(&row.column_name);
     match (row.base_type.as_str(), stored) {
-        ("bytea", Stored::Bytes) => Some(Conversion {
+        ("bytea", StoredType::Bytes) => Some(Conversion {
             ty: "uuid",
             value: format!("encode({column}, 'hex')::uuid"),
             bad: format!("octet_length({column}) <> 16"),
             keeps_rows: true,
         }),
         // Only the application can parse a ULID's text.
-        (_, Stored::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
+        (_, StoredType::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
             ty: "uuid",
             value: format!("{column}::text::uuid"),
             bad: format!("NOT {}", matches(&column, "")),
             keeps_rows: true,
         }),
-        ("int2" | "int4", Stored::Integer) => {
+        ("int2" | "int4", StoredType::Integer) => {
             Some(Conversion { ty: "bigint", value: column, bad: "false".into(), keeps_rows: false })
         }
         _ => None,
@@ -459,16 +459,16 @@ const MAX_NAME: usize = 63;
 fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.base_type.as_str() {
-        "uuid" => Judgement::Right(Stored::Bytes),
-        "int8" => Judgement::Right(Stored::Integer),
-        "int4" => Judgement::Right(Stored::Integer32),
+        "uuid" => Judgement::Right(StoredType::Bytes),
+        "int8" => Judgement::Right(StoredType::Integer),
+        "int4" => Judgement::Right(StoredType::Integer32),
         "int2" => Judgement::Wrong(
-            Stored::Integer,
+            StoredType::Integer,
             "integer keys must be `integer` or `bigint`; the range of this type is too small"
                 .into(),
         ),
         "bytea" if is_id_name(column) => Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "keys must be `uuid`, which stores exactly 16 bytes".into(),
         ),
         "bytea" => Judgement::Unknown(NAME),

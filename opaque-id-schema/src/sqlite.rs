@@ -28,7 +28,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    OLD_ROWS, StoredType, TYPE, Values, affected, by_table, drafts, key_columns as identified,
     leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
@@ -100,7 +100,6 @@ struct Schema {
     columns: Columns,
     attached: Vec<Attached>,
     foreign_keys: Vec<ForeignKey>,
-    /// On either side.
     obstacles: BTreeSet<String>,
 }
 
@@ -252,7 +251,7 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     Ok(report)
 }
 
-/// By the rules for affinity in their order ("Datatypes In SQLite", section 3.1).
+/// The rules for affinity apply in their order ("Datatypes In SQLite", section 3.1).
 async fn judge(
     connection: &mut SqliteConnection,
     table: &Table,
@@ -276,16 +275,16 @@ async fn judge(
             "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('integer', 'null')"
         );
         match connection.number(count).await? {
-            0 => Judgement::Right(Stored::Integer),
+            0 => Judgement::Right(StoredType::Integer),
             wrong => Judgement::Wrong(
-                Stored::Integer,
+                StoredType::Integer,
                 format!("rows with something other than an integer: {wrong}"),
             ),
         }
     } else if ty == "UUID_TEXT" {
         // This is SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in
         // it unchanged.
-        Judgement::Right(Stored::Bytes)
+        Judgement::Right(StoredType::Bytes)
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
         let values = match reads_text {
@@ -297,7 +296,7 @@ async fn judge(
         return of_blob(connection, column, (&quoted, &name)).await;
     } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
         Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
         )
     } else {
@@ -333,8 +332,8 @@ async fn of_blob(
     ];
     let problems: Vec<String> = problems.into_iter().flatten().collect();
     Ok(match problems.is_empty() {
-        true => Judgement::Right(Stored::Bytes),
-        false => Judgement::Wrong(Stored::Bytes, problems.join("; ")),
+        true => Judgement::Right(StoredType::Bytes),
+        false => Judgement::Wrong(StoredType::Bytes, problems.join("; ")),
     })
 }
 
@@ -412,7 +411,7 @@ fn digits(name: &str) -> String {
     format!("lower(replace({name}, '-', ''))")
 }
 
-fn conversion(column: &Column, stored: Stored) -> Conversion {
+fn conversion(column: &Column, stored: StoredType) -> Conversion {
     let name = quote(&column.name);
     let is_key = column.pk > 0;
     let null = match is_key {
@@ -420,7 +419,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         false => String::new(),
     };
     match stored {
-        Stored::Bytes => {
+        StoredType::Bytes => {
             let digits = digits(&name);
             // Not every SQLite has `unhex`, so each byte is looked up in a table.
             let bytes = (1..32).step_by(2).map(|at| {
@@ -497,7 +496,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             (quoted.clone(), value.clone())
         });
         let (mut names, mut values): (Vec<_>, Vec<_>) = copied.unzip();
-        // References to rows by their rowid, such as those of a full-text index, stay valid.
+        // References to rows by their rowid, such as in a full-text index, stay valid.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
                 list.insert(0, "rowid".to_owned());
@@ -524,7 +523,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             let column = quote(&draft.finding.column);
             let bad = &conversion.bad;
             let (ty, stored) = match draft.stored {
-                Stored::Bytes => ("'BLOB'", "'blob'"),
+                StoredType::Bytes => ("'BLOB'", "'blob'"),
                 _ => ("'INTEGER'", "'integer'"),
             };
             same.push(format!(
@@ -623,7 +622,7 @@ fn ensure(conditions: &[String]) -> String {
     format!("INSERT OR ROLLBACK INTO opaque_id_check SELECT {}", conditions.join("\n    AND "))
 }
 
-/// Such as 36 for `CHAR(36)`.
+/// Returns 36 for `CHAR(36)`.
 fn length(ty: &str) -> Option<i64> {
     let (_, length) = ty.split_once('(')?;
     length.split_once(')')?.0.trim().parse().ok()

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Space,
     Word,
     Quoted,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) range: Range<usize>,
 }
 
@@ -23,13 +23,15 @@ pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     while let Some(first) = sql[at..].chars().next() {
         let rest = &sql[at..];
         let (kind, len) = match first {
-            '\'' | '"' | '`' => (Kind::Quoted, quoted(rest, first)?),
-            '[' => (Kind::Quoted, rest.find(']')? + 1),
-            '-' if rest.starts_with("--") => (Kind::Space, rest.find('\n').unwrap_or(rest.len())),
-            '/' if rest.starts_with("/*") => (Kind::Space, 2 + rest[2..].find("*/")? + 2),
-            c if c.is_whitespace() => (Kind::Space, c.len_utf8()),
-            c if is_word(c) => (Kind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
-            c => (Kind::Sign(c), c.len_utf8()),
+            '\'' | '"' | '`' => (TokenKind::Quoted, quoted(rest, first)?),
+            '[' => (TokenKind::Quoted, rest.find(']')? + 1),
+            '-' if rest.starts_with("--") => {
+                (TokenKind::Space, rest.find('\n').unwrap_or(rest.len()))
+            }
+            '/' if rest.starts_with("/*") => (TokenKind::Space, 2 + rest[2..].find("*/")? + 2),
+            c if c.is_whitespace() => (TokenKind::Space, c.len_utf8()),
+            c if is_word(c) => (TokenKind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
+            c => (TokenKind::Sign(c), c.len_utf8()),
         };
         tokens.push(Token { kind, range: at..at + len });
         at += len;
@@ -55,9 +57,9 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
 
 pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
-        tokens
-            .into_iter()
-            .any(|token| token.kind == Kind::Word && sql[token.range].eq_ignore_ascii_case(word))
+        tokens.into_iter().any(|token| {
+            token.kind == TokenKind::Word && sql[token.range].eq_ignore_ascii_case(word)
+        })
     })
 }
 
@@ -88,12 +90,12 @@ pub(crate) fn is_one_statement(sql: &str) -> bool {
     let mut depth = 0;
     for token in tokens {
         match token.kind {
-            Kind::Word => match sql[token.range].to_ascii_uppercase().as_str() {
+            TokenKind::Word => match sql[token.range].to_ascii_uppercase().as_str() {
                 "BEGIN" | "CASE" => depth += 1,
                 "END" => depth -= 1,
                 _ => {}
             },
-            Kind::Sign(';') if depth <= 0 => return false,
+            TokenKind::Sign(';') if depth <= 0 => return false,
             _ => {}
         }
     }
@@ -107,19 +109,19 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     let tokens = tokens(create)?;
     let mut depth = 0;
     let mut is_start = false;
-    let mut solid = tokens.iter().filter(|token| token.kind != Kind::Space).peekable();
+    let mut solid = tokens.iter().filter(|token| token.kind != TokenKind::Space).peekable();
     while let Some(token) = solid.next() {
         let starts = is_start;
         is_start = match token.kind {
-            Kind::Sign('(') => {
+            TokenKind::Sign('(') => {
                 depth += 1;
                 depth == 1
             }
-            Kind::Sign(')') => {
+            TokenKind::Sign(')') => {
                 depth -= 1;
                 false
             }
-            Kind::Sign(',') => depth == 1,
+            TokenKind::Sign(',') => depth == 1,
             _ => false,
         };
         if !starts || !is_name(&create[token.range.clone()], column) {
@@ -130,12 +132,12 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
         while let Some(next) = solid.next_if(|next| {
             let text = create[next.range.clone()].to_ascii_uppercase();
             let is_type = CONSTRAINTS.split(' ').all(|word| word != text);
-            matches!(next.kind, Kind::Word | Kind::Quoted) && is_type
+            matches!(next.kind, TokenKind::Word | TokenKind::Quoted) && is_type
         }) {
             end = next.range.end;
         }
-        if end > name_end && solid.next_if(|next| next.kind == Kind::Sign('(')).is_some() {
-            end = solid.find(|next| next.kind == Kind::Sign(')'))?.range.end;
+        if end > name_end && solid.next_if(|next| next.kind == TokenKind::Sign('(')).is_some() {
+            end = solid.find(|next| next.kind == TokenKind::Sign(')'))?.range.end;
         }
         return Some(format!("{} {ty}{}", &create[..name_end], &create[end..]));
     }

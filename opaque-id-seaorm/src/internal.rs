@@ -19,33 +19,6 @@ adapter_internal_id! {
     /// raw key only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key), and into SeaORM's
     /// own `Value`. `Debug` hides the key, even in models and active models. The impls of `Serialize`,
     /// `Deserialize` and `Display` below never apply: with them, the compiler's error states the alternative.
-    ///
-    /// ```
-    /// mod order {
-    ///     use opaque_id_seaorm::{Internal, OpaqueId};
-    ///     use sea_orm::entity::prelude::*;
-    ///
-    ///     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
-    ///     #[sea_orm(table_name = "orders")]
-    ///     #[opaque_id(prefix = "order", key = i64)]
-    ///     pub struct Model {
-    ///         #[sea_orm(primary_key)]
-    ///         pub id: Internal<Model>,
-    ///     }
-    ///
-    ///     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    ///     pub enum Relation {}
-    ///
-    ///     impl ActiveModelBehavior for ActiveModel {}
-    /// }
-    ///
-    /// # use opaque_id_seaorm::Internal;
-    /// # fn main() -> Result<(), opaque_id_seaorm::KeyError> {
-    /// let id = Internal::<order::Model>::from_key(42)?;
-    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub struct Internal;
 }
 

@@ -17,33 +17,6 @@ use opaque_id_core::{External, IdError, Keyring};
 /// refusal is the same for all ids. In a body, an old id may be a JSON number.
 ///
 /// `docs/MOVING.md` lists all steps of moving an API to external ids.
-///
-/// ```
-/// use std::time::{Duration, SystemTime};
-///
-/// use opaque_id_core::old_ids::OldIds;
-/// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
-/// use opaque_id_web::OldIdsLayer;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64)]
-/// struct Order;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let now = SystemTime::now();
-/// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
-/// let orders = OldIds::<Order>::builder(
-///     IdRange::all().up_to(last),
-///     now..now + Duration::from_secs(183 * 86_400),
-/// )
-/// .integers()
-/// .documentation("https://shop.example/docs/ids")
-/// .build(&keyring)?;
-///
-/// // `GET /orders/order_…`, and until half a year from now `GET /orders/42`.
-/// let layer = OldIdsLayer::new().of(orders); // axum: `Router::layer`; actix-web: `App::wrap`
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Default)]
 pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 

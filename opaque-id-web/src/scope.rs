@@ -21,19 +21,19 @@ use serde_core::de::Error;
 use crate::old_ids::OfRequest;
 use crate::refusal::{NoKeyring, Refusal};
 
-/// In the thread-local while an extractor is polled.
+/// An extractor's state, in the thread-local while the extractor is polled.
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) keyring: Keyring,
     pub(crate) old_ids: Option<OfRequest>,
-    /// Whether a refused id becomes one that no row has.
+    /// A refused id becomes one that no row has.
     is_again: bool,
-    /// By the prefix of the expected resource and the refused text.
+    /// The numbers by the prefix of the expected resource and the refused text.
     stand_ins: HashMap<(&'static str, String), u32>,
     /// serde's errors are texts.
     refused: Option<Record>,
     place: Place,
-    /// As a JSON pointer.
+    /// The JSON pointer of a failed value.
     pointer: String,
     within: String,
 }

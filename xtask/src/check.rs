@@ -21,8 +21,8 @@ pub(crate) fn check() -> Result {
     run(cargo("clippy --workspace --all-targets --all-features --locked -- -Dwarnings"))?;
     // `cargo xtask release --check features` checks each feature of each crate.
     run(cargo("clippy --package=opaque-id-core --no-default-features --locked -- -Dwarnings"))?;
-    // The workspace has no examples to document. `--examples` makes the build's dependencies those of the
-    // tests, so that no dependency is built again with other features.
+    // The workspace has no examples to document. With `--examples`, the build has the tests'
+    // dependencies, so that no dependency is built again with other features.
     let mut doc =
         cargo("doc --workspace --all-features --no-deps --locked --lib --bins --examples");
     doc.env("RUSTDOCFLAGS", "-Dwarnings");

@@ -89,7 +89,7 @@ enum Task {
         #[arg(value_parser = bench::names(), default_value = "codec")]
         name: String,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
-        /// `cargo xtask bench insert-rates -- --help` lists those of insert-rates, benches/packs/main.rs those of packs
+        /// `cargo xtask bench insert-rates -- --help` and benches/packs/main.rs list them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },

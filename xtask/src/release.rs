@@ -13,7 +13,7 @@ use crate::{
 
 type Check = (&'static str, fn() -> Result);
 
-/// Quick ones first.
+/// Quick checks come first.
 pub(crate) const CHECKS: [Check; 18] = [
     ("manifests", manifests),
     ("forge", forge),

@@ -54,7 +54,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     parts.begin("build the tests");
     run(cargo_test("--no-run"))?;
     let (variable, shared) = servers.variable()?;
-    // By default the older ORMs run on two databases.
+    // The older ORMs run on two databases by default.
     let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
     let mut older = Command::new(std::env::current_exe()?);
     older.args(["test", "older"]).env("OPAQUE_ID_TEST_ONLY", only);

@@ -10,7 +10,7 @@ use thiserror::Error;
 const MOST: u8 = MasterSecret::EXAMPLE_KEY_ID;
 
 pub(crate) struct Secrets {
-    /// Newest first. The first seals, and all open.
+    /// The newest entry comes first and seals. All open.
     entries: VecDeque<(u8, MasterSecret)>,
     keyring: SharedKeyring,
 }

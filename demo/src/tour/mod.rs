@@ -124,7 +124,7 @@ async fn row<T: SealedResource<Internal = Internal<T>>>(
     id: Internal<T>,
 ) -> Result<[String; 3]>
 where
-    Internal<T>: shop::Stored,
+    Internal<T>: shop::SqliteId,
 {
     let stored = shop.stored_key(table, id).await?;
     Ok([name.into(), stored, keyring.seal(id).to_string()])

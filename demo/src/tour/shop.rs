@@ -30,12 +30,12 @@ pub(crate) struct Invoice {
     pub(crate) cents: i64,
 }
 
-pub(crate) trait Stored:
+pub(crate) trait SqliteId:
     for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
 {
 }
 
-impl<I> Stored for I where
+impl<I> SqliteId for I where
     I: for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
 {
 }
@@ -123,7 +123,11 @@ impl Shop {
     }
 
     /// Returns the key as the table stores it: 16 bytes in hexadecimal, or an integer.
-    pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
+    pub(crate) async fn stored_key<I: SqliteId>(
+        &self,
+        table: &'static str,
+        id: I,
+    ) -> Result<String> {
         let select = match table {
             "users" => "SELECT CAST(id AS TEXT) FROM users WHERE id = ?",
             "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",

@@ -17,7 +17,7 @@ pub(super) struct Report {
     vectors: Counts,
     random_cases: Counts,
     unsupported: u32,
-    /// Most likely first.
+    /// The most likely requirement comes first.
     broken: Vec<Broken>,
     differences: Vec<Difference>,
 }

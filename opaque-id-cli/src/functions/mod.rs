@@ -22,7 +22,7 @@ use crate::resources::Described;
 
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/// After `key_id` and `seals`.
+/// The columns after `key_id` and `seals`.
 const COLUMNS: [(&str, Label); 5] = [
     ("block", Label::Block),
     ("mac", Label::Mac),
@@ -46,7 +46,6 @@ struct Resource<'r> {
     prefix: &'r str,
     key: KeyKind,
     form: FormKind,
-    /// One row per secret.
     subkeys: Vec<Subkeys>,
 }
 

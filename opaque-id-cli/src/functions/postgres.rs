@@ -6,8 +6,8 @@ use opaque_id_core::key::KeyKind;
 
 use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
 
-/// For a database without pgcrypto. This schema differs from the functions' schema, so that a dump without
-/// that one contains pgcrypto.
+/// The schema of pgcrypto, if the database lacks it. It differs from the functions' schema, so that a dump
+/// without that one contains pgcrypto.
 const PGCRYPTO: &str = "opaque_id_pgcrypto";
 
 pub(super) fn install(schema: &str, resources: &[Resource<'_>], only_subkeys: bool) -> String {

@@ -20,7 +20,7 @@ const ORMS: [Row; 5] = [
 ];
 const WEB: [Row; 2] =
     [("axum", "0.8", ["opaque-id-axum"; 2]), ("actix-web", "4", ["opaque-id-actix"; 2])];
-/// By our features, with sqlx's pools.
+/// Our features, with sqlx's pools.
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
 

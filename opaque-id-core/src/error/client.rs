@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::invalid::{IdProblem, Invalid, Problem};
+use super::invalid::{IdProblem, Invalid, InvalidReason};
 use crate::key_id::KeyId;
 use crate::metrics;
 
@@ -99,7 +99,7 @@ impl IdError {
     #[cold]
     pub(crate) fn new(resource: &'static str, problem: Invalid) -> Self {
         match problem.0 {
-            Problem::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
+            InvalidReason::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
             _ => Self::Malformed { resource, problem },
         }
     }
@@ -143,7 +143,7 @@ impl IdError {
 
 fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     match problem.0 {
-        Problem::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
+        InvalidReason::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
             format!("it does not start with `{resource}_{kind}_`")
         }
         problem => problem.to_string(),

@@ -10,10 +10,10 @@ use crate::rfc9562::VERSION_AND_VARIANT;
 /// is part of other errors' messages and never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
-pub struct Invalid(pub(crate) Problem);
+pub struct Invalid(pub(crate) InvalidReason);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Problem {
+pub(crate) enum InvalidReason {
     #[error(transparent)]
     Id(#[from] IdProblem),
     #[error(transparent)]
@@ -27,7 +27,7 @@ pub(crate) enum Problem {
     Setting(&'static str),
 }
 
-impl<P: Into<Problem>> From<P> for Invalid {
+impl<P: Into<InvalidReason>> From<P> for Invalid {
     fn from(problem: P) -> Self {
         Self(problem.into())
     }
@@ -149,7 +149,7 @@ impl core::fmt::Display for Version {
 
 impl Invalid {
     pub(crate) const fn setting(expected: &'static str) -> Self {
-        Self(Problem::Setting(expected))
+        Self(InvalidReason::Setting(expected))
     }
 
     #[inline]

@@ -201,11 +201,11 @@ fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Problem;
+    use crate::error::InvalidReason;
 
     fn problem(invalid: Invalid) -> IdProblem {
         match invalid.0 {
-            Problem::Id(problem) => problem,
+            InvalidReason::Id(problem) => problem,
             other => panic!("expected a problem of an id, found {other}"),
         }
     }

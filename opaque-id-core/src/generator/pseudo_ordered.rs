@@ -21,19 +21,6 @@ use crate::subkeys::Label;
 ///
 /// The written part of the index is its size / 2^`prefix_bits` (16 MB of 1 TB with 16 bits). It should fit
 /// into memory, and a window should have many more rows than this part has pages.
-///
-/// ```
-/// use opaque_id_core::MasterSecret;
-/// use opaque_id_core::generator::PseudoOrderedGenerator;
-/// use std::time::Duration;
-///
-/// let hour = Duration::from_secs(3_600);
-/// let keys = PseudoOrderedGenerator::new(&MasterSecret::generate(), hour, 16)?;
-/// let (first, second) = (keys.generate(), keys.generate());
-/// assert_ne!(first, second);
-/// assert_eq!(first.get_version_num(), 4);
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Debug)]
 pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
     windows: Box<AesBlock>,

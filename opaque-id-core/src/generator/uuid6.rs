@@ -19,7 +19,6 @@ pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-/// 10 ms.
 const AHEAD: u64 = 100_000;
 
 const TAILS: Tails =

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
     }
 
-    /// The figures are those of docs/PERFORMANCE.md.
+    /// The figures are in docs/PERFORMANCE.md.
     #[test]
     fn prefixes_of_an_hour() {
         let october = 1_790_812_800_000; // 2026-10-01

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::{Keyring, MasterSecret};
 use crate::error::KeyringError;
 
-/// Room for four entries and many comments.
+/// The limit has room for four entries and many comments.
 pub(super) const MAX_LEN: usize = 64 * 1024;
 
 impl Keyring {

@@ -29,25 +29,7 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
 /// Call it once at start, in `main`; the last call counts. Pass the [`SharedKeyring`] if secrets are replaced
 /// at run time. An id stays hidden if another resource with another kind of key has its domain.
 ///
-/// ```
-/// use opaque_id_core::keyring::reveal_in_logs;
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "part", key = i64)]
-/// struct Part;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = Internal::<Part>::from_key(42)?;
-/// assert_eq!(format!("{id:?}"), "Internal<part>(..)");
-///
-/// reveal_in_logs(&keyring);
-/// let shown = format!("{id:?}");
-/// assert!(shown.starts_with("Internal<part>(part_log"));
-/// let text = &shown["Internal<part>(".len()..shown.len() - 1];
-/// assert!(text.parse::<External<Part>>().is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The [`manual`](crate::manual#logs) has an example.
 pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     let shared = keyring.into();
     let last = of_logs(shared.current());

@@ -211,7 +211,7 @@ impl Keyring {
     }
 
     /// Returns the number of genuine ids and cursors that this keyring and its clones have opened with a
-    /// secret: those with a correct tag and [confirmed](Self::confirm) ids without a tag.
+    /// secret: any with a correct tag, and [confirmed](Self::confirm) ids without a tag.
     ///
     /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring
     /// secret, no client needs the secret any more.

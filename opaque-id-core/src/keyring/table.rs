@@ -16,7 +16,7 @@ pub(super) struct Table {
 type Place = OnceLock<Box<Subkeys>>;
 
 const FIRST: usize = 64;
-/// Enough for 2^32 resources.
+/// The segments have room for 2^32 resources.
 const SEGMENTS: usize = 27;
 
 impl Table {

@@ -20,28 +20,6 @@ impl Keyring {
     ///
     /// A grant is bound to its purpose and to the resource's domain, so links remain valid when a prefix
     /// changes. Two resources with one domain open each other's grants for the same purpose.
-    ///
-    /// ```
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User;
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let (id, now) = (Internal::<User>::generate(), SystemTime::now());
-    ///
-    /// let grant = keyring.grant(id, "unsubscribe", now + Duration::from_secs(30 * 86_400));
-    /// let link = format!("https://example.com/unsubscribe/{grant}");
-    /// assert!(link.contains("/user_grant_"));
-    ///
-    /// let opened: Internal<User> = keyring.open_grant(&grant, "unsubscribe", now)?;
-    /// assert_eq!(opened, id);
-    /// assert!(keyring.open_grant::<Internal<User>>(&grant, "reset password", now).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn grant<I: InternalId>(&self, id: I, purpose: &str, expires: SystemTime) -> String {
         let expires = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,7 @@
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
-use crate::error::{Invalid, KeyProblem, Problem};
+use crate::error::{Invalid, InvalidReason, KeyProblem};
 use crate::key::Ticks;
 
 /// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
@@ -83,7 +83,7 @@ impl Int64Layout {
         counter: u64,
     ) -> Result<i64, Invalid> {
         if seconds > SECONDS.max() {
-            return Err(Invalid(Problem::Key(KeyProblem::OutOfRange(
+            return Err(Invalid(InvalidReason::Key(KeyProblem::OutOfRange(
                 "the time must be before the year 2106",
             ))));
         }

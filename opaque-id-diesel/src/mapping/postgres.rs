@@ -35,7 +35,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     })
 }
 
-/// From PostgreSQL's `pg_type.dat`.
+/// The number is in PostgreSQL's `pg_type.dat`.
 const BYTEA: u32 = 17;
 const TEXT: u32 = 25;
 

@@ -240,7 +240,6 @@ macro_rules! query {
     }};
 }
 
-/// With or without `.await`.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! run_query {
     ($statement:ident, $query:ident, $connection:ident $(, $($await:tt)*)?) => {{

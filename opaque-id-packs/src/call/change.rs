@@ -26,7 +26,7 @@ pub(crate) async fn change(
     mut compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send,
 ) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
-    // Whether to read rows that the snapshot of a transaction on MySQL does not show.
+    // A read of the latest rows ignores the snapshot of a transaction on MySQL.
     let mut reads_latest = false;
     loop {
         let sql = session.sql();

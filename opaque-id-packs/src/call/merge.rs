@@ -101,7 +101,6 @@ struct PackTask {
     pack: u128,
     from: u128,
     limit: i64,
-    /// Whether the call must look for a deletion among the rows.
     is_overdue: bool,
 }
 
@@ -115,7 +114,7 @@ struct NewPacks {
     version: i64,
     next: Option<u128>,
     packs: Vec<Stored>,
-    /// Without bodies.
+    /// These rows have no bodies.
     rows: Vec<Stored>,
     bytes: u64,
 }

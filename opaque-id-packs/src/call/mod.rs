@@ -30,7 +30,7 @@ pub(crate) use self::get::get;
 pub(crate) use self::merge::merge;
 pub(crate) use self::open::{First, open};
 pub(crate) use self::put::{delete_range, put};
-pub use self::range::Rest;
+pub use self::range::UnreadRange;
 pub(crate) use self::range::{Page, page};
 pub use self::rekey::Rekeyed;
 pub(crate) use self::rekey::{Rekey, rekey};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::session::Attempts;
-use super::{Disconnected, Page, Rest, STATEMENT_BYTES, Session, change};
+use super::{Disconnected, Page, STATEMENT_BYTES, Session, UnreadRange, change};
 use crate::error::Problem;
 use crate::format::Row;
 use crate::stored::Stored;
@@ -26,7 +26,10 @@ pub(crate) async fn put(
 }
 
 /// Rows that others insert into finished pages stay.
-pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Result<u64, Problem> {
+pub(crate) async fn delete_range(
+    session: Disconnected,
+    mut rest: UnreadRange,
+) -> Result<u64, Problem> {
     let mut session = session.connect().await;
     let mut deleted = 0;
     while rest.keys.is_some() {

@@ -12,14 +12,14 @@ use crate::table::Unreadable;
 pub(crate) struct Page {
     pub(crate) rows: Vec<FoundRow>,
     pub(crate) problems: Vec<Problem>,
-    pub(crate) rest: Rest,
+    pub(crate) rest: UnreadRange,
 }
 
 pub(crate) type FoundRow = (u128, Result<Value, Box<Problem>>);
 
 /// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
-pub struct Rest {
+pub struct UnreadRange {
     /// `None` if nothing is left.
     pub(crate) keys: Option<(u128, u128)>,
     pub(crate) is_descending: bool,
@@ -31,7 +31,7 @@ type Opened = (Arc<Pack>, Unreadable);
 const FIRST_BYTES: u32 = 128 << 10;
 const MOST_BYTES: u32 = 1 << 20;
 
-impl Rest {
+impl UnreadRange {
     pub(crate) fn new(first: u128, last: u128, is_descending: bool) -> Self {
         Self { keys: (first <= last).then_some((first, last)), is_descending, packs: 0 }
     }
@@ -41,7 +41,7 @@ impl Rest {
 /// end, so only ascending pages can continue.
 pub(crate) async fn page(
     session: Disconnected,
-    rest: Rest,
+    rest: UnreadRange,
     is_lenient: bool,
 ) -> Result<Page, Problem> {
     let mut session = session.connect().await;
@@ -50,14 +50,14 @@ pub(crate) async fn page(
 }
 
 impl Page {
-    pub(crate) async fn read(session: &mut Session, rest: Rest) -> Result<Self, Problem> {
+    pub(crate) async fn read(session: &mut Session, rest: UnreadRange) -> Result<Self, Problem> {
         Self::read_with(session, rest, None).await
     }
 
     /// Without a list, the first problem ends the read.
     async fn read_with(
         session: &mut Session,
-        rest: Rest,
+        rest: UnreadRange,
         mut problems: Option<Vec<Problem>>,
     ) -> Result<Self, Problem> {
         let Some((first, last)) = rest.keys else {
@@ -136,7 +136,7 @@ impl Page {
         if rest.is_descending {
             rows.reverse();
         }
-        let rest = Rest { keys, packs: count, ..rest };
+        let rest = UnreadRange { keys, packs: count, ..rest };
         Ok(Self { rows, problems: problems.unwrap_or_default(), rest })
     }
 }

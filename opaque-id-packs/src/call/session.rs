@@ -53,10 +53,10 @@ pub(crate) struct Session {
     session: call::Session,
     pub(super) table: Arc<Table>,
     connection: ConnectionState,
-    /// Before the last read. The call compares the answer only with states that were seen before it.
+    /// A time before the last read. The call compares the answer only with states that were seen before it.
     began: Instant,
     groups: GroupKeys,
-    /// Whether a statement has run that is not about keys.
+    /// Statements about keys do not set this flag.
     has_run: bool,
 }
 

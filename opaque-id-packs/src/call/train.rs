@@ -1,13 +1,13 @@
 //! Replaces the settings, and trains dictionaries from rows of the table.
 
 use super::session::Attempts;
-use super::{Disconnected, Page, Rest, Session};
+use super::{Disconnected, Page, Session, UnreadRange};
 use crate::dictionary::trained;
 use crate::error::Problem;
 use crate::settings::{Contents, Settings, unix_seconds};
 use crate::table::next_version;
 
-/// As a multiple of the dictionary's size.
+/// A multiple of the dictionary's size.
 const SAMPLED: usize = 100;
 
 /// The search for shared texts takes a second per megabyte.
@@ -47,7 +47,7 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
         None => bytes.saturating_mul(SAMPLED),
     };
     let (mut samples, mut sampled) = (Vec::new(), 0);
-    let mut rest = Rest::new(0, session.table.statements.ids().max(), true);
+    let mut rest = UnreadRange::new(0, session.table.statements.ids().max(), true);
     while rest.keys.is_some() && sampled < enough {
         let page = Page::read(&mut session, rest).await?;
         rest = page.rest;

@@ -10,19 +10,6 @@ use super::value::{self, Value, Written};
 const DELETED: u8 = 0;
 
 /// A row of the recent table: a value, or a mark of deletion that hides the value in a pack.
-///
-/// ```
-/// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Padding, Row};
-///
-/// let codec = Codec::new(3, None)?;
-/// let groups = GroupKeys::default(); // the table has none
-/// for row in [Row::Value(b"Ada".to_vec().into()), Row::Deleted] {
-///     let plaintext = row.encode(&codec, Padding::Steps(64), &groups)?;
-///     assert_eq!(plaintext.len(), 64);
-///     assert_eq!(Row::decode(&plaintext, &codec, &groups)?, row);
-/// }
-/// # Ok::<(), FormatError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum Row {
     /// A value.

@@ -13,7 +13,7 @@ use crate::compat::mapping as compat;
 /// A connection for the calls of a [`UuidMap`](crate::UuidMap): a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
 pub trait SupportedConnection: ConnectionTrait {
-    /// Whether it is a transaction.
+    /// The flag of a transaction.
     const IN_TRANSACTION: bool;
 
     /// Returns the pool of MySQL's driver, unless it is a transaction.
