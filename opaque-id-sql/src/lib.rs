@@ -7,6 +7,7 @@
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub mod call;
+/// The SQL dialects of the databases.
 pub mod dialect;
 #[cfg(feature = "mapping")]
 mod engine;
