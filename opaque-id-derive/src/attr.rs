@@ -7,6 +7,7 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
+use syn::spanned::Spanned as _;
 use syn::{
     Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics,
     LitStr, Member, Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
@@ -413,6 +414,7 @@ pub(crate) fn field_options(
 pub(crate) struct Columns {
     columns: Option<Type>,
     error: Option<Type>,
+    id: Option<Ident>,
 }
 
 impl Columns {
@@ -424,12 +426,20 @@ impl Columns {
                 self.columns = Some(value(meta, wanted)?);
             }
             "error" => {
-                self.error =
-                    Some(value(meta, "the error of the columns; write `error = PackError`")?);
+                let wanted = "an error that `?` makes of a `PackError` and of a `RequestError`; write `error = AppError`";
+                self.error = Some(value(meta, wanted)?);
+            }
+            "id" => {
+                let wanted = "the model's field with the id; write `id = customer_id`";
+                self.id = Some(value(meta, wanted)?);
             }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    pub(crate) fn id(&self) -> Ident {
+        self.id.clone().unwrap_or_else(|| Ident::new("id", self.columns.span()))
     }
 
     /// `None` means that no field is encrypted.

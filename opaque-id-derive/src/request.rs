@@ -43,6 +43,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let mut is_used = false;
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;
+    let id = columns.id();
     let mut arms = Vec::new();
     for (number, shape) in shapes.iter().enumerate() {
         let other = shape.other("model")?;
@@ -78,22 +79,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             is_used |= is_encrypted;
             let opened = match (is_encrypted, in_option(&field.ty)) {
                 (false, _) => opened,
-                (true, None) => quote_spanned!(at=> columns.#into.encrypt(id, &#opened)),
+                (true, None) => quote_spanned!(at=> columns.#into.encrypt(#id, &#opened)?),
                 (true, Some(_)) => quote_spanned! {at=>
-                    #opened.map(|value| columns.#into.encrypt(id, &value)).transpose()
+                    #opened.map(|value| columns.#into.encrypt(#id, &value)).transpose()?
                 },
-            };
-            // The request's own error is reported first.
-            let opened = match is_encrypted {
-                true => quote_spanned! {at=>
-                    match #opened {
-                        ::core::result::Result::Ok(encrypted) => encrypted,
-                        ::core::result::Result::Err(error) => {
-                            return ::core::result::Result::Ok(::core::result::Result::Err(error));
-                        }
-                    }
-                },
-                false => opened,
             };
             let opened = match with.as_ref().or(with_all.as_ref()) {
                 Some(with) => quote_spanned!(with.span()=> #with(#opened)),
@@ -114,9 +103,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         });
     }
     let columns = columns.of(input, is_used)?;
-    if columns.is_some() && !given_names.iter().any(|name| name == "id") {
-        let wanted =
-            "a value is encrypted for the id of its row; write `given(id: Internal<User>)`";
+    if columns.is_some() && !given_names.contains(&id) {
+        let wanted = format!(
+            "a value is encrypted for the id of its row; write `given({id}: Internal<User>)`, or `id = …` if the field has another name"
+        );
         return Err(Error::new(input.ident.span(), wanted));
     }
     let (ty, pattern) = match &given_names[..] {
@@ -141,10 +131,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                     keyring: &#krate::Keyring,
                     #(#given_names: #given_types,)*
                     columns: &#columns,
-                ) -> ::core::result::Result<::core::result::Result<#model, #error>, #krate::RequestError> {
+                ) -> ::core::result::Result<#model, #error> {
                     use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                     let request = self;
-                    ::core::result::Result::Ok(::core::result::Result::Ok(match request { #(#arms,)* }))
+                    ::core::result::Result::Ok(match request { #(#arms,)* })
                 }
             }
         });
@@ -195,7 +185,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
             _ if options.columns.option(name, meta)? => {}
             _ => {
                 return Err(meta.error(
-                    "unknown option; the options of a request are `into`, `with`, `default`, `given`, `columns`, `error` and `crate`",
+                    "unknown option; the options of a request are `into`, `with`, `default`, `given`, `columns`, `error`, `id` and `crate`",
                 ));
             }
         }

@@ -39,11 +39,18 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let mut given = Vec::new();
     let mut filled = Vec::new();
     for shape in &shapes {
-        filled.push((shape.other("view")?, Filled::new(shape, &krate, &mut given)?));
+        filled.push((
+            shape.other("view")?,
+            Filled::new(shape, &krate, &options.columns.id(), &mut given)?,
+        ));
     }
 
     let is_encrypted = filled.iter().any(|(_, filled)| filled.is_encrypted);
     let columns = options.columns.of(input, is_encrypted)?;
+    if let (Some(_), [_, second, ..]) = (&columns, &options.models[..]) {
+        let wanted = "a view that decrypts has one model; write another view for this one";
+        return Err(Error::new(second.span(), wanted));
+    }
     let (view, vis) = (&input.ident, &input.vis);
     let generics = with_bounds(input, &krate);
     let (_, type_generics, _) = input.generics.split_for_impl();
@@ -129,6 +136,7 @@ impl Filled {
     fn new<'i>(
         shape: &'i Shape<'_>,
         krate: &Path,
+        id: &Ident,
         given: &mut Vec<(Ident, &'i Type)>,
     ) -> Result<Self> {
         let mut all = Self::default();
@@ -162,13 +170,13 @@ impl Filled {
                     Some(_) => quote_spanned! {ty.span()=>
                         match &model.#from {
                             ::core::option::Option::Some(value) => {
-                                ::core::option::Option::Some(columns.#from.decrypt(model.id, value)?)
+                                ::core::option::Option::Some(columns.#from.decrypt(model.#id, value)?)
                             }
                             ::core::option::Option::None => ::core::option::Option::None,
                         }
                     },
                     None => {
-                        quote_spanned!(ty.span()=> columns.#from.decrypt(model.id, &model.#from)?)
+                        quote_spanned!(ty.span()=> columns.#from.decrypt(model.#id, &model.#from)?)
                     }
                 };
                 all.first.push(quote_spanned!(ty.span()=> let #field_value: #ty = #decrypted;));
@@ -360,7 +368,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
             "crate" => options.krate = Some(crate_path(meta)?),
             _ if options.columns.option(name, meta)? => {}
             _ => {
-                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error` and `crate`";
+                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error`, `id` and `crate`";
                 return Err(meta.error(known));
             }
         }

@@ -4,6 +4,7 @@
 mod internal;
 #[cfg(feature = "mapping")]
 pub mod mapping;
+mod multi;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod newtype;
@@ -33,6 +34,12 @@ pub use mapping::{
     sequence::AsyncSequence,
     uuid_map::{AsyncUuidColumn, AsyncUuidMap},
 };
+#[doc(hidden)]
+pub mod __multi {
+    pub use diesel;
+
+    pub use crate::multi::{Read, UuidKey, error};
+}
 #[doc(hidden)]
 pub use newtype::driver as __driver;
 #[doc(hidden)]

@@ -51,7 +51,7 @@ macro_rules! encrypted_column {
             /// fingerprints stay the same. A process that opened the column earlier need not know it.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError).
+            /// [`PackError`](crate::PackError), also if the first call is part of a transaction. Its rollback would remove the key.
             pub $($async)* fn with_index<$($generics)*>(
                 self,
                 on: $on,

@@ -408,6 +408,14 @@ impl Table {
         contents.index().map(read).transpose()
     }
 
+    pub(crate) fn index_in_transaction(&self) -> Problem {
+        Problem::Settings {
+            table: self.name.to_string(),
+            reason: "expected the first call of `with_index` outside of a transaction, found one"
+                .to_owned(),
+        }
+    }
+
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
         self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
             table: self.name.to_string(),

@@ -10,6 +10,7 @@
 mod asynchronous;
 mod blocking;
 mod connections;
+mod multi;
 mod rows;
 mod types;
 

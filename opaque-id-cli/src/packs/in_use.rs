@@ -34,7 +34,8 @@ pub(crate) async fn print(
             || format!("{}_{}_keys", unquoted(table), unquoted(column)),
             |name| format!("{}_keys", unquoted(name)),
         );
-        if columns.iter().any(|(other, _)| unquoted(other) == keys) {
+        // A table of the application can have this name, but hardly this column.
+        if columns.iter().any(|(t, c)| unquoted(t) == keys && unquoted(c) == "body") {
             continue;
         }
         for (key_id, values) in key_ids(&database, table, column).await? {
@@ -128,8 +129,8 @@ async fn key_ids(database: &Database, table: &str, column: &str) -> Result<BTree
     Ok(if are_bodies { ours } else { BTreeMap::new() })
 }
 
-/// Returns a name as people write it, without a schema of the search path.
+/// Returns a name as people write it, without a schema of the search path, and on one line.
 fn unquoted(name: &str) -> String {
-    let name = name.replace(['"', '`'], "");
+    let name = name.replace(['"', '`'], "").escape_debug().to_string();
     name.strip_prefix("public.").map(str::to_owned).unwrap_or(name)
 }

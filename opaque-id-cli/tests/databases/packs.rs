@@ -1160,16 +1160,18 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     contains(&ok(database, OLD, &create, "")?, "rows           in groups\n")?;
     let other = value_type(database);
     database.execute(
-        &format!("CREATE TABLE \"Photos\" (\"the photo\" {other})")
+        &format!("CREATE TABLE \"Photos\" (\"the\nphoto\" {other})")
             .replace('"', if other == "LONGBLOB" { "`" } else { "\"" }),
     )?;
     let photos = database.kind.bytes(&[4; 99]);
     let photo = database.kind.bytes(&[0xff; 99]);
     let insert = format!("INSERT INTO \"Photos\" VALUES ({photos}), ({photo}), ({photo})");
     database.execute(&insert.replace('"', if other == "LONGBLOB" { "`" } else { "\"" }))?;
+    // The application's tables can have the names of tables with groups.
     database.execute(&format!(
-        "CREATE TABLE mixed (photo {other}); INSERT INTO mixed VALUES ({photo}), ({photo}), ({photo}); \
-         INSERT INTO mixed SELECT body FROM customers_email_meta"
+        "CREATE TABLE old_packs (photo {other}); CREATE TABLE old_keys (hash {other}); \
+         INSERT INTO old_packs VALUES ({photo}), ({photo}), ({photo}); \
+         INSERT INTO old_packs SELECT body FROM customers_email_meta"
     ))?;
     let keys = |entries: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
@@ -1186,7 +1188,7 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     for place in [
         "customers.sealed (1000)",
         "customers_email_meta.body (1)",
-        "mixed.photo (1)",
+        "old_packs.photo (1)",
         "events_meta.body (1)",
         "visits_meta.body (1)",
         "events_packs.body (",
@@ -1209,8 +1211,8 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     ok(database, &both, &["rekey", "--prefix", "event", "--key", "uuid7", "visits"], "")?;
     expect("one is left", keys(&both, &["--retire", "0"])?.0, false)?;
     ok(database, &both, &args("rekey", &[]), "")?;
-    contains(&keys(&both, &["--retire", "0"])?.1, "key id 0 is needed by mixed.photo (1)\n")?;
-    database.execute("DROP TABLE mixed")?;
+    contains(&keys(&both, &["--retire", "0"])?.1, "key id 0 is needed by old_packs.photo (1)\n")?;
+    database.execute("DROP TABLE old_packs")?;
     let (is_good, stdout, stderr) = keys(&both, &["--retire", "0"])?;
     expect(&stderr, is_good, true)?;
     contains(&stdout, "key id 0 is needed by nothing in the database\n")

@@ -17,7 +17,7 @@ use core::arch::x86_64::{
     _mm_shuffle_epi8, _mm_slli_si128, _mm_sub_epi32, _mm_xor_si128,
 };
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize as _;
 
 use super::{FF1_HALF_MASK, HALF_MASK};
 
@@ -32,8 +32,14 @@ impl Instructions {
     }
 }
 
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub(super) struct RoundKeys([__m128i; 11]);
+
+impl Drop for RoundKeys {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl RoundKeys {
     pub(super) fn new(_: Instructions, key: &[u8; 16]) -> Self {
@@ -74,10 +80,16 @@ pub(super) fn feistel<const ROUNDS: usize, const ENCRYPTS: bool>(
 }
 
 /// The round keys of FF1, and each round's block without the half, combined with the first round key.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub(super) struct Ff1Keys {
     keys: RoundKeys,
     starts: [__m128i; 10],
+}
+
+impl Drop for Ff1Keys {
+    fn drop(&mut self) {
+        self.starts.zeroize();
+    }
 }
 
 impl Ff1Keys {

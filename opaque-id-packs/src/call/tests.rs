@@ -118,6 +118,27 @@ fn a_call_reads_the_settings_at_its_end_once_a_minute() {
     assert_eq!(put(), ["INSERT"]);
 }
 
+/// A rollback would remove the key, and `fingerprint` runs no statement that could notice it.
+#[test]
+fn a_transaction_does_not_make_the_key_of_an_index() {
+    let table = Arc::new(open_table(Settings::default()));
+    let stored = table.encrypt_settings(1, &table.opened().expect("open").contents);
+    let settings =
+        vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.expect("settings").body)];
+    let inside = ConnectionState { is_in_transaction: true, ..OUTSIDE };
+    let mut call = calls(&table).call(make_index);
+    let ended = loop {
+        match call.next(inside) {
+            ControlFlow::Break(done) => break done,
+            ControlFlow::Continue(statement) => {
+                assert!(!statement.columns.is_empty(), "it writes: {}", statement.sql);
+                call.reply(Reply::Answer(Answer::Rows(vec![settings.clone()])));
+            }
+        }
+    };
+    assert_eq!(ended, Err(table.index_in_transaction()));
+}
+
 async fn answer(connection: &mut SqliteConnection, statement: &Statement) -> sqlx::Result<Answer> {
     let mut query = sqlx::query(AssertSqlSafe(statement.sql.to_string()));
     for value in &statement.values {

@@ -34,6 +34,10 @@ pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
     let mut session = session.connect().await;
     session.refresh().await?;
     if session.state()?.index.is_none() {
+        // `fingerprint` runs no statement, and would go on with a key that a rollback has removed.
+        if session.is_in_transaction() {
+            return Err(session.table.index_in_transaction());
+        }
         let key = session.table.derive_index()?;
         write(&mut session, |contents| contents.keep_index(&key)).await?;
     }

@@ -216,7 +216,6 @@ mod tests {
             cache.insert_all(&[(7, uuid(7))], true, at(began), at(now));
             assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         }
-        // A very slow reader is not trusted, even after the quarantine.
         cache.insert_all(&[(7, uuid(7))], true, at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         // The UUID has been mapped again, and the old integer does not map to it.

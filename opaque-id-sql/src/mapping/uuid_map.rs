@@ -316,7 +316,7 @@ macro_rules! uuid_map {
             /// hash share a lock. All programs must write to the table through such maps, on one server.
             ///
             /// # Panics
-            /// Panics like [`unique`](Self::unique).
+            /// Like [`unique`](Self::unique).
             #[must_use]
             #[track_caller]
             pub fn hashed(table: &'static str) -> Self {

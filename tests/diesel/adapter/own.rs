@@ -31,6 +31,7 @@ pub(crate) fn cases() -> Cases {
         associations
         plain_columns
         plain_integer_columns
+        rows_of_a_multi_connection
         greatest_key
         many_comparisons
         errors_are_recognized_after_a_rollback
@@ -86,6 +87,12 @@ async fn newtypes(database: &Database) -> Verdict {
     assert_eq!(run!(shop.first::<Member>(found().select(Member::as_select())))?, moved);
     let domain = run!(shop.first::<OfDomain>(found().select((users::id, users::name))))?;
     assert_eq!(Internal::<User>::from(domain.id), moved.id.into());
+    Ok(Passed)
+}
+
+async fn rows_of_a_multi_connection(database: &Database) -> Verdict {
+    let (_, team, users) = open(database).await?;
+    crate::multi::rows(&database.url, team, &users)?;
     Ok(Passed)
 }
 

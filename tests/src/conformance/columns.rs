@@ -243,6 +243,7 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_are_trained_and_rekeyed
         columns_follow_a_rotation
         columns_of_rows_by_integers
+        columns_of_rows_with_generated_ids
         columns_in_groups
         columns_are_found_by_value
         columns_are_encrypted_while_clients_write
@@ -752,6 +753,39 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
     Ok(())
 }
 
+/// One statement inserts a row whose id the database generates, because the value is bound to another unique column.
+async fn columns_of_rows_with_generated_ids<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Verdict {
+    let (id, uuid, bytes) = match database.kind {
+        Kind::Postgres => ("INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "BYTEA"),
+        Kind::Sqlite => ("INTEGER PRIMARY KEY", "BLOB", "BLOB"),
+        Kind::Mysql | Kind::Mariadb => ("INTEGER AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "BLOB"),
+    };
+    database.execute(&format!(
+        "CREATE TABLE customers (id {id}, values_id {uuid} NOT NULL UNIQUE, notes {bytes} NOT NULL)"
+    ))?;
+    let notes = create::<S, S::User, Json>(shop, database, "customers_notes").await?;
+    for text in ["nuts", "eggs"] {
+        let values_id: IdOf<S::User> = generate();
+        let values = [
+            database.kind.uuid(*values_id.as_repr()),
+            database.kind.bytes(S::encrypt(&notes, values_id, text)?.as_bytes()),
+        ];
+        let values = values.join(", ");
+        database.execute(&format!("INSERT INTO customers (values_id, notes) VALUES ({values})"))?;
+    }
+    let name = ColumnName::new("customers", "notes").keyed_by("values_id");
+    let keyring = keyring(1)?;
+    let new = shop.open_column::<S::User, Json>(&keyring, "customers_notes".into(), None).await?;
+    assert_eq!(shop.rekey(&new, &name, |_| {}).await?.rows, 2);
+    let verified = shop.verify(&new, &name, |_| {}).await?;
+    assert_eq!((verified.values, verified.problems), (2, vec![]));
+    assert_eq!(database.integer("SUM(id)", "customers")?, 3);
+    Ok(Passed)
+}
+
 const ADDRESS: &str = "profiles_address";
 
 /// The column of addresses with its index and its plaintext.
@@ -808,8 +842,21 @@ async fn columns_are_found_by_value<S: ColumnShop>(shop: &S, database: &Database
     let other = shop.open_column::<S::User, Text>(&keyring(0)?, other, settings).await?;
     let shown = error(S::fingerprint(&other, "a"));
     assert!(shown.contains("expected a blind index"), "{shown}");
-    let other = shop.with_index(other, Normalizer::Caseless).await?;
+    // The call is dropped at each await until it ends.
+    let mut calls =
+        (1..).map(|polls| (polls, shop.with_index(other.clone(), Normalizer::Caseless)));
+    let other = loop {
+        let (polls, call) = calls.next().expect("endless");
+        if let Some(indexed) = Moment::Polled(polls).drop(call).await.transpose()? {
+            break indexed;
+        }
+    };
+    drop(calls);
     assert_ne!(S::fingerprint(&other, "a")?, S::fingerprint(&old, "a")?);
+    let tenant = TableName::new("profiles_other").context("tenant 42");
+    let again = shop.open_column::<S::User, Text>(&keyring(0)?, tenant, None).await?;
+    let again = shop.with_index(again, Normalizer::Caseless).await?;
+    assert_eq!(S::fingerprint(&other, "a")?, S::fingerprint(&again, "a")?);
 
     // Without the old secret, all is found, and an update of another field keeps the bytes of the value.
     shop.rekey(&new, &address(), |_| {}).await?;

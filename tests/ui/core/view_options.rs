@@ -93,3 +93,26 @@ struct OptionGivenTwice {
     #[view(prefix = "editor_", prefix = "author_")]
     author: Author,
 }
+
+struct Columns;
+
+#[derive(View)]
+#[view(from = Row, from = Required, columns = Columns, error = String)]
+struct TwoModels {
+    #[view(decrypt)]
+    author_name: String,
+}
+
+#[derive(View)]
+#[view(from = Row, columns = Columns)]
+struct ColumnsWithoutAnError {
+    #[view(decrypt)]
+    author_name: String,
+}
+
+#[derive(View)]
+#[view(from = Row, columns = Columns, error = String)]
+struct ModelWithoutAnId {
+    #[view(decrypt)]
+    author_name: String,
+}

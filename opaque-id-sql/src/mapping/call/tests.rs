@@ -222,7 +222,6 @@ fn an_id_that_an_insert_has_passed_over_is_searched() {
     assert_eq!(server.statements, 1);
 }
 
-/// The call does not guess the integers between the ends of a list if another insert may be there.
 #[test]
 fn a_list_with_a_gap_is_read() {
     let mut server = Server::with([1, 2, 4].into_iter().zip(uuids(3)));
