@@ -40,7 +40,6 @@ struct Line<'l> {
     #[serde(flatten)]
     user: &'l User,
     id: &'l str,
-    /// The options name the resource of a refused id.
     resource: Option<&'l str>,
     /// The domain shows which rows were read, even if the author of a file of resources renames them.
     domain: Option<&'l str>,

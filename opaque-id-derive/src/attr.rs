@@ -205,7 +205,6 @@ fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     }
 }
 
-/// Returns `line_item` for `LineItem` and `line-item`.
 fn suggestion(name: &str) -> String {
     let mut prefix = String::new();
     for c in name.chars() {

@@ -117,13 +117,13 @@ derives! {
     /// ```
     core_view: CoreView, view, view::expand, "::opaque_id_core";
 
-    /// `#[derive(View)]` of `opaque-id-sqlx`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-sqlx`, like the core's.
     sqlx_view: SqlxView, view, view::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(View)]` of `opaque-id-diesel`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-diesel`, like the core's.
     diesel_view: DieselView, view, view::expand, "::opaque_id_diesel";
 
-    /// `#[derive(View)]` of `opaque-id-seaorm`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-seaorm`, like the core's.
     sea_orm_view: SeaOrmView, view, view::expand, "::opaque_id_seaorm";
 
     /// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a client's request.
@@ -147,13 +147,13 @@ derives! {
     /// ```
     core_into_model: CoreIntoModel, model, request::expand, "::opaque_id_core";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-sqlx`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-sqlx`, like the core's.
     sqlx_into_model: SqlxIntoModel, model, request::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-diesel`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-diesel`, like the core's.
     diesel_into_model: DieselIntoModel, model, request::expand, "::opaque_id_diesel";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, like the core's.
     sea_orm_into_model: SeaOrmIntoModel, model, request::expand, "::opaque_id_seaorm";
 }
 

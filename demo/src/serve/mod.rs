@@ -95,7 +95,6 @@ pub(crate) async fn run(args: Args) -> Result {
 
 async fn stopped() {
     if ctrl_c().await.is_err() {
-        // The system ends the process by itself.
         std::future::pending().await
     }
 }

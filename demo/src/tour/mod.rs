@@ -44,7 +44,6 @@ pub(crate) async fn run() -> Result {
     heading("2  Open: an external id finds its row by primary key, without a lookup table");
     let mut rows = Vec::new();
     for user in &users {
-        // A handler gets a string from the URL.
         let requested: External<User> = keyring.seal(user.id).to_string().parse()?;
         let found = shop.user(keyring.open(requested)?).await?.ok_or("the user does not exist")?;
         rows.push([requested.to_string(), found.name]);

@@ -21,7 +21,6 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// `None` is a refusal.
     pub(super) fn answer(&mut self, request: &Map<String, Value>) -> Option<Value> {
         let text = |name: &str| request.get(name).and_then(Value::as_str);
         let number = |name: &str| request.get(name).and_then(Value::as_u64);
@@ -291,7 +290,6 @@ enum Id<'i> {
     Bytes(Vec<u8>),
 }
 
-/// Bytes in hexadecimal digits become a text, and a text becomes bytes.
 fn convert(prefix: &str, form: &str, id: &Id) -> Option<String> {
     fn of<F: Form>(prefix: &str, id: &Id) -> Option<String> {
         match id {

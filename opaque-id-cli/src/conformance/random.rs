@@ -63,7 +63,6 @@ impl Requirements {
             .get("kind")
             .and_then(Value::as_str)
             .is_some_and(|kind| ["i64", "i32", "u32"].contains(&kind));
-        // Cursors and tokens are the same for all forms.
         let form = match request.get("op").and_then(Value::as_str) {
             Some("seal" | "open" | "to_bytes" | "from_bytes") => request.get("form"),
             _ => None,
@@ -120,7 +119,6 @@ impl Random {
         request
     }
 
-    /// Returns the request's description.
     fn operation(&mut self, request: &mut Map<String, Value>, ours: &mut Ours) -> &'static str {
         let (seal, open) = match self.below(100) {
             0..75 => ("seal", "open"),

@@ -59,7 +59,6 @@ pub(super) struct Judged {
 }
 
 impl Report {
-    /// The first cases are vectors.
     pub(super) fn new(command: String, vectors: usize, judged: Vec<Judged>) -> Self {
         let mut report = Self {
             command,
@@ -87,7 +86,6 @@ impl Report {
                 report.differences.push(Difference { case, found });
             }
         }
-        // The requirements of vectors are exact.
         report.broken = match report.vectors.different {
             0 => broken(of_random, report.random_cases.different),
             different => broken(of_vectors, different),

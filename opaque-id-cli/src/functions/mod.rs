@@ -125,7 +125,6 @@ impl<'r> Resource<'r> {
             .into());
         }
         let subkey = |key_id, label| match label {
-            // A round uses 32 hex digits.
             Label::Feistel => keyring.with_subkey::<96, _>(key_id, label, domain, |bytes| {
                 hex(&bytes[..16 * rounds(key)])
             }),

@@ -299,7 +299,6 @@ BEGIN
 
     let pattern = resource.pattern();
     let start = prefix.len() + 2;
-    // The digits become 32 characters with ascending codes, from the space on.
     let codes: String = (32..64u8).map(char::from).collect::<String>().replace('\'', "''");
     let (first, second, third) =
         (decoded(0, digits), decoded(digits, 12), decoded(digits + 12, 12));
@@ -504,7 +503,6 @@ const HALVES: &str =
     lo := ('x' || substr(h, 18))::bit(60)::bigint;
 ";
 
-/// A round is the same in both directions.
 fn round(i: usize) -> String {
     let (to, from) = match i % 2 {
         0 => ("hi", "lo"),

@@ -6,7 +6,6 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, table, value};
 use crate::files;
 
 type Ours = [&'static str; 2];
-/// A dependency of a project, its supported version, and our crate.
 type Row = (&'static str, &'static str, Ours);
 
 pub(super) const SQLX: Ours = ["opaque-id-sqlx"; 2];
@@ -78,7 +77,6 @@ impl Manifest {
         supported
     }
 
-    /// Returns the adapter, and the source of axum's state.
     pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> (Ours, String) {
         let (orms, web) = (self.supported(&ORMS, notes), self.supported(&WEB, notes));
         let core = ("", "", ["opaque-id-core"; 2]);

@@ -12,10 +12,8 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Without tables, the text is an example.
     pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
-        // The module itself uses these names.
         let taken = "App Keyring KeyringError None Ok OpaqueId Result Self Some".split(' ');
         let mut taken: BTreeSet<_> = taken.map(str::to_owned).collect();
         let mut types = columns.map_or(include_str!("example.txt"), |_| "").to_owned();

@@ -182,7 +182,6 @@ mod tests {
         ] {
             assert_eq!(span(chars) / unit * unit, span_ms, "{chars}");
         }
-        // The objects and the prefixes are the article's.
         for object in [
             "01E5V475QFRCEHXKJAS3BRS6BV",
             "01E5V4KXFTP52C9M5DVPQ2XR8T",

@@ -163,7 +163,6 @@ impl fmt::Debug for CheckValue {
 pub(super) struct Secret {
     pub(super) prk: Prk,
     table: Table,
-    /// The kind of key of each domain.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
     prefixes: Mutex<Prefixes<'static, usize>>,
     pub(super) is_public: bool,

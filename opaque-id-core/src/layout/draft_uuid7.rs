@@ -73,7 +73,6 @@ mod tests {
 
     use super::*;
 
-    /// Encodes as the draft's section 4.4.4.1 does.
     fn encode(since_1970: Duration, fraction_bits: u32, rest: u128) -> DraftUuid7 {
         let fraction = (u128::from(since_1970.subsec_nanos()) << fraction_bits) / 1_000_000_000;
         let free = 86 - fraction_bits;
