@@ -25,7 +25,8 @@ use serde_core::de::DeserializeOwned;
 /// [`lend_keyring`](crate::lend_keyring) lends another one.
 ///
 /// # Rejections
-/// 404 for a refused id, and for a path that is not UTF-8. Other rejections are axum's own.
+/// 404 for a refused id, and for a path that is not UTF-8. Other rejections are axum's own: 400 for a plain
+/// parameter, 500 if the type does not fit the route.
 ///
 /// ```
 /// use axum::{Router, routing::get};

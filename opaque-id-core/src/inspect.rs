@@ -31,14 +31,14 @@ use crate::token::{KINDS, Purpose};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The form that the text has or most resembles, or the kind of a token (`grant` or `position`). Longer
-    /// ids of the short form have the text form.
+    /// The form that the text has or most resembles (`text`, `short`, `tagged` or `uuid`), or the kind of a
+    /// token (`grant` or `position`). Longer ids of the short form have the text form.
     pub form: Option<&'static str>,
     /// The prefix, if there is one.
     pub prefix: Option<String>,
     /// The key id of the secret that the id claims to be sealed with.
     pub key_id: Option<KeyId>,
-    /// The UUID in the mapping table, if the resource is mapped.
+    /// The UUID in the mapping table, if the resource is mapped. Ids of the text form look the same.
     pub mapped_uuid: Option<Uuid>,
     /// The prefix of the resource, if the text is a cursor.
     pub cursor_of: Option<String>,

@@ -384,8 +384,9 @@ impl<T: SealedResource<Key: Key<Repr = Uuid>>> OldIdsBuilder<T> {
 
     /// Accepts TypeIDs with this prefix.
     ///
-    /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Use no secret
-    /// with key id 0 until old ids have ended, or use the tagged form.
+    /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Give the
+    /// sealing secret the key id 1, and use no secret with key id 0 until old ids have ended. Or use the
+    /// tagged form.
     pub fn type_ids(self, prefix: &'static str) -> Self {
         let read = move |text: &str| Mapped::parse(prefix, text).ok();
         let write = move |uuid| Mapped::write(prefix, uuid, &mut TextBuffer::new()).to_owned();

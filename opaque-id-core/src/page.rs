@@ -179,7 +179,8 @@ impl<I: InternalId> PageRequest<Position<I>> {
 pub struct Page<R, C> {
     /// The rows, no more than the limit.
     pub rows: Vec<R>,
-    /// The flag says that the list continues in the direction of the request.
+    /// The flag says that the list continues in the direction of the request: beyond the last row, or before
+    /// the first row for the last page and a page that ends before a position.
     pub has_more: bool,
     /// The cursor or position for the page after the last row, if there is one.
     pub next: Option<C>,

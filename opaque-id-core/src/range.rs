@@ -73,7 +73,8 @@ impl<I: InternalId> IdRange<I> {
     }
 
     /// Returns the part before a position, such as the next page's first row, or the whole range without one.
-    /// To get the page before the position, order by id descending.
+    /// To get the page before the position, order by id descending. In a list that always descends, this
+    /// gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         let Some(Position(id)) = position.map(Into::into) else { return self };

@@ -130,7 +130,7 @@ pub fn stand_in<T: SealedResource>(number: u32) -> T::Internal {
     T::Internal::from_checked(ReprOf::<T>::from_plaintext(block, 0).unwrap_or(last))
 }
 
-/// Converts any bits into an internal id.
+/// Converts any bits into an internal id. Equal bits give equal ids.
 #[must_use]
 pub fn id_from_bits<I: InternalId>(bits: u128) -> I {
     type FormOfId<I> = <<I as InternalId>::Resource as OpaqueId>::Form;

@@ -103,7 +103,7 @@ pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubke
     }
 }
 
-/// The subkeys that seal a resource's ids under one master secret.
+/// The subkeys that seal a resource's ids under one master secret. They are wiped on drop.
 pub struct Subkeys {
     pub(crate) block: AesBlock,
     pub(crate) mac: AesBlock,

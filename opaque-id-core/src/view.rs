@@ -49,7 +49,8 @@ pub trait IntoView<V> {
 
 impl Keyring {
     /// Converts a model into a view, or a `Vec` of them, by sealing all ids. The view's type follows from the
-    /// use of the result, such as `Json<UserView>`. The [`manual`](crate::manual#views) has an example.
+    /// use of the result, such as `Json<UserView>`. It allocates only the containers. The
+    /// [`manual`](crate::manual#views) has an example.
     pub fn view<M: IntoView<V>, V>(&self, model: M) -> V {
         model.into_view(self)
     }

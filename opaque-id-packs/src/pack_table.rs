@@ -268,7 +268,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.delete_range(range))$($await)*?)
             }
 
-            /// Returns the value of an id by one statement.
+            /// Returns the value of an id by one statement. Once a minute, a call also reads the settings.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).

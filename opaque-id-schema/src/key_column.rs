@@ -14,7 +14,7 @@ pub struct KeyColumn {
     #[doc(hidden)]
     pub found: String,
     /// The kinds of key that a primary key may store, by their names in the derive. They are empty if the
-    /// type is not supported.
+    /// type is not supported, and `None` for any other column.
     #[doc(hidden)]
     pub kinds: Option<&'static [&'static str]>,
 }

@@ -29,9 +29,9 @@ use crate::names::Escaped;
 pub struct Report {
     /// The number of correct key columns.
     pub right: usize,
-    /// The wrong key columns, and then the faults of opaque-id's own tables.
+    /// The wrong key columns, ordered by table and column, and then the faults of opaque-id's own tables.
     pub findings: Vec<Finding>,
-    /// The columns that may store ids and are neither right nor wrong.
+    /// The columns that may store ids and are neither right nor wrong, in the same order.
     pub not_judged: Vec<Finding>,
     /// The statements that fix columns, and comments.
     pub script: Vec<String>,

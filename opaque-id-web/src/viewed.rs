@@ -5,7 +5,7 @@ use opaque_id_core::{IntoView, Keyring};
 /// A JSON response with ids that the request's keyring seals, so that a handler needs no keyring.
 ///
 /// In axum, the layer `lend_keyring` must be around the handler. Otherwise the response is 500, and the log
-/// names the layer.
+/// names the layer. In actix-web, the keyring is the one of the extractors.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, OpaqueId, View};

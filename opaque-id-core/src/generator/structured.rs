@@ -9,10 +9,10 @@ use crate::random::{Random, SystemRandom};
 /// A generator of [`StructuredKey`]s from the clock. Each key has a greater sequence than all earlier keys of
 /// the generator in any thread.
 ///
-/// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970. Its 60 bits last until 2106. If
-/// the clock stops or was set back, each key runs one step further ahead without a limit: a million keys take
-/// 3.7 ms. If you have a database sequence, use [`StructuredKey::with_sequence`] or an adapter's `Sequence`
-/// instead.
+/// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970. Its 60 bits last until 2106. Each
+/// nonce is random, as the uuid form requires. If the clock stops or was set back, each key runs one step
+/// further ahead without a limit: a million keys take 3.7 ms. If you have a database sequence, use
+/// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
 #[derive(Debug)]
 pub struct StructuredKeyGenerator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,

@@ -41,9 +41,9 @@ impl Ulid {
     /// stores that list by prefix, such as S3's `ListObjectsV2`, with one request per prefix (Brown,
     /// *Leveraging ULIDs to create order in unordered datastores*, 2020).
     ///
-    /// Each end of the range needs at most 31 prefixes of each length: one or two hundred for bounds in any
-    /// millisecond, and fewer if the bounds are multiples of the longer spans below. For all of time the list
-    /// contains only the empty prefix.
+    /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31
+    /// prefixes of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are
+    /// multiples of the longer spans below. For all of time the list contains only the empty prefix.
     ///
     /// | characters | span |
     /// |---|---|

@@ -21,7 +21,7 @@ use super::{ENV_VARIABLE, UnwrapSecrets};
 ///
 /// It runs without a shell, in its own process group and without the variable `OPAQUE_ID_KEYS`. After its
 /// [`time_limit`](Self::time_limit), the group is killed. Processes that it leaves running, such as an agent,
-/// do not delay the result.
+/// do not delay the result. Its standard error is the application's.
 ///
 /// If the application ignores the signal `SIGCHLD`, the command's status is unknown, and its output counts.
 ///

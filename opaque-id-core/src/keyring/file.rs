@@ -36,8 +36,9 @@ impl Keyring {
     }
 }
 
-/// Passes a file's name for messages and its text to `read`, and wipes the text afterwards. It is for the
-/// command `opaque-id`, because its file may contain subkeys, or may be a pipe that can be read only once.
+/// Passes a file's name for messages and its text to `read`, and wipes the text afterwards. The mode must be
+/// private if `is_private` is set. It is for the command `opaque-id`, because its file may contain subkeys,
+/// or may be a pipe that can be read only once.
 ///
 /// # Errors
 /// [`KeyringError`] if the file cannot be read or others can read it.

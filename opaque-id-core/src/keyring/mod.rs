@@ -191,7 +191,7 @@ impl Keyring {
         Ok(Position::of_row(id))
     }
 
-    /// Seals an id again with the sealing secret, without the database.
+    /// Seals an id again with the sealing secret, without the database. An id of this secret does not change.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).

@@ -11,7 +11,7 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
 /// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4): 36 bits of Unix seconds, then a
 /// binary fraction of the second of any length around version and variant. It is for stored data of early
-/// adopters.
+/// adopters. For new keys use [`Uuid7`](crate::key::Uuid7).
 ///
 /// Only the time distinguishes such a UUID from an RFC 9562 UUIDv7: read as one, a draft's key of today has a
 /// time in the late 22nd century.

@@ -20,7 +20,8 @@ use crate::token::{MAX_CHARS, Purpose};
 /// in `V`. The adapters' `PageSql` writes the SQL.
 ///
 /// Seal the values of rows that the database has returned. An inserted row may have more digits of a time
-/// than its column stores, so its position would repeat the row or omit its neighbors.
+/// than its column stores, so its position would repeat the row or omit its neighbors, unless the SQL rounds
+/// the value.
 ///
 /// ```
 /// use std::error::Error;

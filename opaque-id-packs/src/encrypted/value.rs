@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// `BLOB` of SQLite.
 ///
 /// An adapter's `EncryptedColumn` encrypts and decrypts it. The same value is encrypted to other bytes each
-/// time. The listed impls of `Serialize` and `Deserialize` never apply. They only make the compiler's error
-/// say how to proceed.
+/// time, and values are equal if their bytes are. The listed impls of `Serialize` and `Deserialize` never
+/// apply. They only make the compiler's error say how to proceed.
 #[cfg_attr(
     feature = "diesel",
     derive(diesel::expression::AsExpression, diesel::deserialize::FromSqlRow),
