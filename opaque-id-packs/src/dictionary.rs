@@ -238,7 +238,6 @@ mod tests {
         assert_eq!(few(&dictionary, SHORTEST), 0);
         assert_eq!(few(&dictionary, 40), 0);
         assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));
-        // The same rows without groups prove that the test can fail.
         let rows: Vec<_> = rows.iter().map(|row| Value::from(row.to_vec())).collect();
         assert!(few(&trained(&rows), 40) > 0);
     }

@@ -183,7 +183,6 @@ pub(crate) mod tests {
         table
     }
 
-    /// Returns some 800 bytes of JSON that zstd makes six times shorter.
     pub(crate) fn value(number: u128) -> Vec<u8> {
         let field = |i: u128| {
             let hash =

@@ -1,4 +1,4 @@
-//! The tables of fixtures/packs-v1.json, read as clients read them, and written again.
+//! The tables of fixtures/packs-v1.json, read and written as by clients.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -126,7 +126,6 @@ fn rows_and_packs_come_out_and_are_written_again() {
     }
 }
 
-/// Only rows of erased groups are deleted.
 #[test]
 fn groups_are_read_with_their_own_keys_only() {
     let vector = vectors::tables().pop().expect("a table with groups");

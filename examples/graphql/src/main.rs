@@ -246,7 +246,6 @@ mod tests {
         format!("{{ ...f0 }}{fragments} fragment f{levels} on Query {{ __typename }}")
     }
 
-    /// Writing out the document's fragments would take longer than all other tests.
     #[tokio::test]
     async fn nested_fragments_are_refused_before_they_are_written_out() {
         let schema = schema().finish();

@@ -163,8 +163,7 @@ mod tests {
         assert_eq!(&seeded.to_string()[..10], "01ARYZ6S41");
     }
 
-    /// The article gives its spans in days, hours, minutes, seconds and milliseconds. Its ninth is rounded
-    /// ("30 ms").
+    /// The article rounds its ninth span ("30 ms").
     #[test]
     fn spans_match_the_article() {
         let (second, minute, hour, day) = (1_000, 60_000, 3_600_000, 86_400_000);
@@ -208,7 +207,6 @@ mod tests {
         assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
     }
 
-    /// The figures are in docs/PERFORMANCE.md.
     #[test]
     fn prefixes_of_an_hour() {
         let october = 1_790_812_800_000; // 2026-10-01
@@ -223,8 +221,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with brute force: every millisecond near the range, and the shortest list by dynamic
-        /// programming over all prefixes.
+        /// Brute force: every millisecond near the range, and the shortest list by dynamic programming.
         #[test]
         #[cfg_attr(miri, ignore = "up to 5,000 texts, each compared with all prefixes")]
         fn prefixes_cover_exactly_the_range(start in 0..1_u64 << 48, length in 0..5_000_u64) {
@@ -238,7 +235,6 @@ mod tests {
                     prop_assert_eq!(count, usize::from((start..=end).contains(&millis)));
                 }
             }
-            // `shortest[i]` is the least number of prefixes that cover the first i milliseconds.
             let mut shortest = vec![0; usize::try_from(end - start).expect("small") + 2];
             for i in 1..shortest.len() {
                 let stop = start + i as u64;

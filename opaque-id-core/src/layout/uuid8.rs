@@ -119,7 +119,6 @@ mod tests {
         Uuid8Layout::TEN_NANOS_60,
     ];
 
-    /// The draft's figures show the expected bits, most significant first.
     #[test]
     fn the_layouts_of_the_draft_bit_by_bit() {
         let bits = |from: u32, to: u32| (from..=to).map(|bit| 1_u128 << (127 - bit)).sum::<u128>();

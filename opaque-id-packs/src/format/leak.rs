@@ -90,7 +90,6 @@ impl Trial {
         Self { secret, rows: [with, without], row, filler, are_grouped, groups, codec }
     }
 
-    /// Returns the growth by the victim's row of a pack with a guess in its last row.
     fn difference(&self, guess: &str, filler: usize, padding: Padding) -> usize {
         let row = String::from_utf8(self.row.clone()).expect("a text");
         let bytes = row.replace('@', &format!("{guess}{}", &self.filler[..filler])).into_bytes();
@@ -153,7 +152,6 @@ impl Clinic {
         Self { random, people, codec }
     }
 
-    /// The client may write rows of another group, and sees only lengths.
     fn is_guessed(&mut self, person: usize) -> bool {
         let (name, illness) = self.people[person].clone();
         let (nobody, filler) = (self.random.text(14), self.random.text(PROBES));
@@ -188,7 +186,6 @@ fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
     };
     let (with, without) = (guessed(true, trials), guessed(false, trials));
     println!("guessed {with} of {trials} in groups, {without} of {trials} without");
-    // Four standard deviations above chance.
     let most = trials as f64 * 0.1 + 4.0 * (trials as f64 * 0.09).sqrt();
     assert!((with as f64) < most, "guessed {with} of {trials} in groups");
     assert!(without as f64 > most, "the attack does not work: guessed {without} of {trials}");

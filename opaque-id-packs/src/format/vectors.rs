@@ -1,5 +1,3 @@
-//! The vectors of fixtures/packs-v1.json, in both directions.
-
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -211,7 +209,6 @@ fn vectors_come_out_in_both_directions() {
     }
 }
 
-/// Each body opens only with its own key at its own place in its own table.
 #[test]
 fn bodies_of_tables_come_out_in_both_directions() {
     let Vectors { dictionary, tables, .. } = read();
