@@ -242,19 +242,16 @@ fn open(
     let logs = OnceCell::new();
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
-    each(&args.ids, |pasted| {
-        let inspected = inspect(pasted);
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let mut words = pasted.split(|c| !is_part(c));
-        let (id, resources, resource_args) = match words.find(|word| from_log(word).is_some()) {
-            Some(id) => {
+    let mut open = |id: &str, is_one_of_several: bool| {
+        let (resources, resource_args) = match from_log(id) {
+            Some(_) => {
                 if logs.get().is_none() {
                     let new = resource::Resources::new(&of_logs, &opener, trusts_sudo)?;
                     let _ = logs.set(new);
                 }
-                (id, logs.get().unwrap_or(&of_args), &of_logs)
+                (logs.get().unwrap_or(&of_args), &of_logs)
             }
-            None => (inspected.contained().unwrap_or(pasted), &of_args, &args.resource),
+            None => (&of_args, &args.resource),
         };
         let answer = resources.act(id, |resource| resource.open(id, purpose));
         let answer = answer.and_then(|(opened, of)| {
@@ -283,6 +280,9 @@ fn open(
             };
             return line(out, &record);
         }
+        if is_one_of_several {
+            write!(out, "{id}  ")?;
+        }
         write!(out, "{key}  {kind}  key id {}", opened.key_id)?;
         if let Some(time) = time {
             write!(out, "  {time}")?;
@@ -300,7 +300,29 @@ fn open(
             write!(out, "  unverified")?;
         }
         Ok(writeln!(out)?)
+    };
+    each(&args.ids, |pasted| {
+        let ids = pasted_ids(pasted);
+        let opened: Vec<Result<_, _>> = ids.iter().map(|id| open(id, ids.len() > 1)).collect();
+        opened.into_iter().collect()
     })
+}
+
+/// Returns the ids in a text, such as a line of a log, or the text itself if it has none.
+fn pasted_ids(pasted: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut has_logged = false;
+    for word in pasted.split(|c: char| !(c.is_ascii_alphanumeric() || "_-%".contains(c))) {
+        let logged = word.split('-').find(|part| from_log(part).is_some());
+        has_logged |= logged.is_some();
+        let id = logged.or_else(|| inspect(word).is_well_formed().then_some(word));
+        ids.extend(id.map(str::to_owned).filter(|id| !ids.contains(id)));
+    }
+    // The text may hide its only id, for example by invisible characters.
+    if ids.len() < 2 && !has_logged {
+        ids = vec![inspect(pasted).contained().unwrap_or(pasted).to_owned()];
+    }
+    ids
 }
 
 fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {

@@ -282,7 +282,7 @@ impl Options {
                 }
                 .map(|last| last.ident.to_string());
             } else {
-                text(value)?;
+                value.parse::<Expr>()?;
             }
             Ok(())
         })?;

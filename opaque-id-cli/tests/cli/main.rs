@@ -451,6 +451,31 @@ fn open_prints_key_kind_key_id_and_time() {
 }
 
 #[test]
+fn all_ids_of_a_line_are_opened() {
+    let seal = |prefix: &str, key: u8, more: &str| {
+        ok(&entry(), &format!("seal --prefix {prefix} --key int {more} {key}"))
+    };
+    let (logs, plain) = ("--audience logs", "--form text");
+    let (user, part) = (seal("user", 1, logs), seal("part", 2, logs));
+    let line = format!(
+        "user UserId(Internal<user>({user})) cannot access part {part}, but user {user} may see it"
+    );
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(&file, "[resource.user]\nkey = \"int\"\n[resource.part]\nkey = \"int\"\n")
+        .expect("written");
+    let file = file.path().to_str().expect("UTF-8");
+    let opened = output(&mut of_words(&entry(), &["open", "--resources", file, &line]));
+    let expected = format!("{user}  1  integer  key id 0\n{part}  2  integer  key id 0\n");
+    assert_eq!(stdout(&opened), expected);
+    // The second id is of another resource.
+    let line = format!("[{},{}]", seal("user", 1, plain), seal("part", 2, plain));
+    let args = ["open", "--prefix", "user", "--key", "int", &line];
+    let opened = output(&mut of_words(&entry(), &args));
+    assert!(stdout(&opened).contains("  1  integer  key id 0"), "{}", stdout(&opened));
+    refuses(&opened, 1, "part");
+}
+
+#[test]
 fn an_answer_says_whether_a_tag_verifies_it() {
     let (right, wrong) = (&entry(), &other_entry(0));
     let check_value = |entries| {

@@ -317,7 +317,7 @@ fn resources_are_read_from_the_source() {
                  enum Order {}
              }
              #[derive(OpaqueId)]
-             #[opaque_id(prefix = \"line_item\", key = i32, form = \"uuid\", domain = \"say \\\"item\\\" \u{202e}\", crate = \"ids\")]
+             #[opaque_id(prefix = \"line_item\", key = i32, internal = item::LineItemId, form = \"uuid\", domain = \"say \\\"item\\\" \u{202e}\", crate = \"ids\")]
              struct LineItem<T>(T);",
         ),
         ("src/order/tests/mod.rs", "// A folder of this name is skipped beside Cargo.toml only."),
