@@ -18,7 +18,6 @@ use serde::Serialize;
 
 const ROWS: i64 = 100;
 const CLIENTS: usize = 4;
-/// Requests of each client in one run.
 const REQUESTS: usize = 25;
 
 #[derive(OpaqueId, sqlx::FromRow)]
@@ -47,7 +46,6 @@ struct UserView {
     age: i64,
 }
 
-/// A user without opaque ids.
 #[derive(Serialize, sqlx::FromRow)]
 struct PlainUser {
     id: Uuid,
@@ -142,7 +140,6 @@ fn main() -> Result {
     bench.run()
 }
 
-/// Returns a run of all clients at once, each on its own connection.
 fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -160,7 +157,6 @@ fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
 struct Client {
     stream: TcpStream,
     request: String,
-    /// A buffer of the answer's length.
     answer: Vec<u8>,
 }
 

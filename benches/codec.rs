@@ -17,10 +17,10 @@ use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{AnyId, External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// The steps of one run. They suffice to hide the cost of entering and leaving it.
+/// A run of these steps hides the cost of entering and leaving it.
 const STEPS: usize = 1_000;
 
-/// The steps for tokens. They take longer.
+/// Tokens take longer.
 const TOKENS: usize = 50;
 
 fn main() -> Result {
@@ -50,7 +50,7 @@ impl BlockCipherEncClosure for Chain<'_> {
     }
 }
 
-/// Measures latency by chains. Each result is the next input.
+/// Each result is the next input.
 fn permutations(bench: &mut Bench) {
     let key = [1; 16];
     let aes = aes::Aes128::new(&key.into());
@@ -99,7 +99,7 @@ fn chain<T>(first: T, step: impl Fn(T) -> T) {
     black_box((0..STEPS).fold(black_box(first), |x, _| step(x)));
 }
 
-/// Acts on `N` inputs at once, `STEPS` in all. The next `N` wait for the result of the last one.
+/// `N` inputs at once depend on the result of the last `N`.
 fn at_once<const N: usize, A: Copy, B: Hash>(inputs: &[A], act: impl Fn(A) -> B) {
     let mut waited = 0;
     for batch in 0..STEPS / N {
@@ -115,7 +115,7 @@ fn at_once<const N: usize, A: Copy, B: Hash>(inputs: &[A], act: impl Fn(A) -> B)
     }
 }
 
-/// A hasher that combines all bits of a value without a branch that a CPU could predict.
+/// Combines all bits of a value without a branch that a CPU could predict.
 struct Bits(u64);
 
 impl Hasher for Bits {
@@ -170,7 +170,6 @@ fn ids(bench: &mut Bench) {
     }
 }
 
-/// Measures the text form's ids of one resource, and of one of three.
 fn any_ids(bench: &mut Bench) {
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "team")]
@@ -209,7 +208,6 @@ fn any_ids(bench: &mut Bench) {
     });
 }
 
-/// Measures a grant, a position by a name of ten letters, and an audience.
 fn tokens(bench: &mut Bench) {
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "user")]

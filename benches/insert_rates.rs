@@ -1,8 +1,8 @@
 //! Rows per second while a table outgrows its server's memory, by the kind of key: Trudeau's experiment
 //! (*UUIDs are Popular, but Bad for Performance*, Percona 2019). `cargo xtask bench insert-rates`.
 //!
-//! Each case has its own server. The server's container is limited in memory and in operations per second,
-//! and is paused during the turns of the others. Each statement of its one client is a transaction.
+//! Each case has its own server with limits of memory and of operations per second, paused during the turns
+//! of the others. Each statement of its one client is a transaction.
 
 use std::fmt::Write;
 use std::fs;
@@ -33,13 +33,10 @@ use sqlx::{
 };
 use tokio::runtime::Runtime;
 
-/// The time of a case's turn.
 const TURN: Duration = Duration::from_secs(1);
-/// The time with one prefix of pseudo-ordered keys. Its rows fit into memory.
+/// The rows of one prefix of pseudo-ordered keys fit into memory.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The number of values of each indexed column.
 const VALUES: [i32; 5] = [2, 5, 10, 50, 100];
-/// The text of each row.
 const NOTE: &str = "a hundred characters, as the row of an order has some text beside its numbers, and not much of it ..";
 
 /// Measures rows per second while a table outgrows its server's memory.
@@ -91,11 +88,8 @@ struct Order;
 struct MappedOrder;
 
 enum Key {
-    /// A key from the database.
     Next,
-    /// A key from the database, and a UUID beside it.
     NextWith(Uuid),
-    /// The key of a mapping that the same statement inserts.
     Mapped(Uuid),
     Text(String),
     Uuid(Uuid),
@@ -109,29 +103,23 @@ enum Keys {
     Mapped(UuidMap<MappedOrder>, Commits),
 }
 
-/// The way in which a mapping and its row are committed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commits {
-    /// They are committed one after the other.
     Two,
-    /// They are committed in one transaction.
     One,
 }
 
-/// The column of a key.
 #[derive(Clone, Copy)]
 enum Column {
     Next,
-    /// An integer with a column of UUIDs.
     NextWith,
-    /// The integer of the mapping that the same statement inserts.
     Mapped,
     Text(u8),
     Uuid,
     Integer,
 }
 
-/// The time that a case has run, without the turns of others.
+/// The time does not include the turns of others.
 #[derive(Clone, Default)]
 struct OwnClock(Arc<AtomicU64>);
 
@@ -148,7 +136,7 @@ impl Clock for OwnClock {
     }
 }
 
-/// Returns the cases of a database in the order of turns. The first is the baseline.
+/// The first case is the baseline.
 fn plans(kind: Kind, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
     let secret = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, secret).build()?;
@@ -229,7 +217,6 @@ fn main() -> Result {
     Ok(())
 }
 
-/// A connection to a case's database.
 trait Client: Sized {
     async fn connect(url: &str) -> Result<Self>;
     async fn run(&mut self, sql: String) -> Result;
@@ -316,17 +303,14 @@ struct Case<C> {
     keys: Keys,
     clock: OwnClock,
     client: C,
-    /// The case's container. It is paused between its turns.
     container: Option<Rc<Container>>,
     rows: i32,
     time: Duration,
-    /// The part of the time for sealing and opening.
     edge: Duration,
     turns: Vec<Turn>,
 }
 
 struct Turn {
-    /// The end of the turn in the case's own time.
     end: Duration,
     rate: f64,
 }
@@ -426,7 +410,6 @@ impl<C: Client> Case<C> {
         Ok(())
     }
 
-    /// Returns the bytes per row of tables and of their indexes, as counted by the server.
     async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
         if matches!(kind, Kind::Mysql | Kind::Mariadb) {
             let mapped = matches!(self.keys, Keys::Mapped(..));
@@ -490,7 +473,7 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
     report(kind, args, &runtime, &mut cases)
 }
 
-/// Starts servers. The first one starts alone, because its image may have to be built.
+/// The first server starts alone, because its image may have to be built.
 fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Vec<Rc<Container>>> {
     let limits = Limits {
         // A smoke run has all cases on one server.
@@ -523,7 +506,6 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
     Ok(())
 }
 
-/// Returns the MiB of a server besides pages.
 fn own_memory(kind: Kind) -> u32 {
     match kind {
         Kind::Postgres => 40,
@@ -606,8 +588,7 @@ fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
     sql
 }
 
-/// Returns the SQL for the bytes of tables and the bytes of indexes. InnoDB keeps the rows within the index
-/// of the primary key.
+/// InnoDB keeps the rows within the index of the primary key.
 fn sizes(kind: Kind) -> [&'static str; 2] {
     match kind {
         Kind::Sqlite => [
@@ -631,8 +612,7 @@ fn sizes(kind: Kind) -> [&'static str; 2] {
 }
 
 /// Prints rows per second of the first and the last tenth of the turns, ratios to the first case of all turns
-/// and of the second half, and the share of sealing and opening in the time. Writes it and all turns to
-/// `benches/results` if the command asks for it.
+/// and of the second half, and the share of sealing and opening in the time.
 fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Case<C>]) -> Result {
     let mut turns = String::from("case,seconds,rows_per_second\n");
     let mut table = String::from(
@@ -695,8 +675,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the standard error of the mean rate. A server that writes in bursts alternates between fast and
-/// slow turns, so four of them are one sample.
+/// A server that writes in bursts alternates between fast and slow turns, so four of them are one sample.
 fn standard_error(rates: &[f64]) -> f64 {
     let samples: Vec<f64> = rates.chunks_exact(4).map(mean).collect();
     let (count, center) = (samples.len() as f64, mean(&samples));

@@ -15,15 +15,12 @@ use opaque_id_core::generator::{
 use opaque_id_core::key::{StructuredKey, Ulid};
 use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 
-/// The keys of one run.
 const KEYS: usize = 1_000;
 
-/// The keys of one run in batches.
 const BATCHES: usize = 10;
 const BATCH: usize = 100;
 
-/// The name of `uuid` as an application builds it: `--features fast-rng` gives it its own generator of random
-/// numbers.
+/// `--features fast-rng` gives `uuid` its own generator of random numbers.
 const UUID: &str = match cfg!(feature = "fast-rng") {
     true => "uuid with fast-rng",
     false => "uuid",

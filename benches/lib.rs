@@ -4,7 +4,7 @@
 //! result is the median, over all rounds, of a case's ratio to its baseline in the same round.
 //!
 //! criterion measures one case for seconds and then the next. On a shared machine, the ratio of two such
-//! cases depends on other load. The same cases run once under callgrind, without a second list of them.
+//! cases depends on other load.
 #![allow(
     missing_debug_implementations,
     missing_docs,
@@ -19,9 +19,7 @@ use std::time::{Duration, Instant};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The minimum time of a case in each round.
 const TURN: Duration = Duration::from_micros(100);
-/// The approximate time of all rounds.
 const RUN: Duration = Duration::from_secs(60);
 
 /// Returns whether the benchmark only has to show that it still runs, as under `cargo test`.
@@ -42,17 +40,13 @@ pub struct Bench {
 
 struct Case {
     name: String,
-    /// The number of ids, rows or requests in one run.
     steps: usize,
-    /// The index of the baseline.
     baseline: usize,
     run: Box<dyn FnMut()>,
 }
 
-/// The measurements of a case per step.
 struct Figures {
     nanoseconds: f64,
-    /// The quartiles of the ratios to the baseline.
     ratios: [f64; 3],
 }
 
@@ -102,7 +96,6 @@ impl Bench {
         self.report(&figures, &instructions)
     }
 
-    /// Prints a table, and writes it to `benches/results` if the command asks for it.
     fn report(&self, figures: &[Figures], instructions: &[f64]) -> Result {
         let names = self.cases.iter().map(|case| case.name.len());
         let width = names.max().unwrap_or_default();
@@ -142,8 +135,7 @@ impl Bench {
         self.cases.iter().enumerate().map(figures).collect()
     }
 
-    /// Counts the instructions per step of each case. Callgrind runs this program like `cargo test`, and
-    /// counts within [`counted`].
+    /// Callgrind runs this program like `cargo test`, and counts within [`counted`].
     fn count_instructions(&self) -> Result<Vec<f64>> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("out");
@@ -173,7 +165,6 @@ impl Bench {
 }
 
 impl Case {
-    /// Returns the number of runs that fill a case's turn.
     fn runs_per_turn(&mut self) -> u32 {
         let mut runs = 1;
         loop {
@@ -186,7 +177,6 @@ impl Case {
         }
     }
 
-    /// Returns the nanoseconds per step.
     fn time(&mut self, runs: u32) -> f64 {
         let start = Instant::now();
         (0..runs).for_each(|_| (self.run)());
@@ -194,7 +184,7 @@ impl Case {
     }
 }
 
-/// Runs a case once. Callgrind finds this function by its name.
+/// Callgrind finds this function by its name.
 #[inline(never)]
 fn counted(run: &mut dyn FnMut()) {
     run();

@@ -10,7 +10,6 @@ use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{self, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
-/// The calls of one row, and the calls of `BULK` rows, in each round.
 const SINGLES: usize = 40;
 const BULKS: usize = 5;
 const BULK: usize = 1_000;
@@ -19,7 +18,7 @@ const BULK: usize = 1_000;
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
 struct Order;
 
-/// The cases in the order of each round. The first is the baseline.
+/// The first case is the baseline.
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Plain,

@@ -15,7 +15,6 @@ use type_safe_id::{StaticType, TypeSafeId};
 use ulid::Ulid;
 use uuid47::{Uuid128, UuidV47Key};
 
-/// The keys of one run.
 const KEYS: usize = 100;
 
 #[derive(OpaqueId)]
@@ -30,7 +29,6 @@ struct User;
 #[opaque_id(prefix = "team", form = "uuid")]
 struct Team;
 
-/// A resource of TypeIDs.
 #[derive(Default)]
 struct TypedUser;
 
@@ -47,13 +45,11 @@ fn main() -> Result {
     bench.run_counting_instructions()
 }
 
-/// A way from keys to texts and back.
 struct Peer {
     write: (String, Box<dyn FnMut()>),
     read: (String, Box<dyn FnMut()>),
 }
 
-/// Compares the first with the others in each direction.
 fn compare(bench: &mut Bench, peers: Vec<Peer>) {
     let (writes, reads): (Vec<_>, Vec<_>) =
         peers.into_iter().map(|peer| (peer.write, peer.read)).unzip();
@@ -67,8 +63,6 @@ fn compare(bench: &mut Bench, peers: Vec<Peer>) {
     }
 }
 
-/// Returns a peer.
-///
 /// # Panics
 /// If a text is not read as its key.
 fn peer<K: Copy + Debug + PartialEq + 'static>(
@@ -88,7 +82,7 @@ fn peer<K: Copy + Debug + PartialEq + 'static>(
     }
 }
 
-/// Returns our peer. A list is sealed and then written without allocating, like a view and its JSON.
+/// A list is sealed and then written without allocating, like a view and its JSON.
 fn ours<T: SealedResource<Internal = Internal<T>>>(
     name: &str,
     keyring: &Keyring,

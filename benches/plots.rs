@@ -35,23 +35,19 @@ fn path(below: &str) -> String {
     format!("{}/{below}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The lines of a results file, as cells.
 fn results(run: &str) -> Result<Vec<Vec<String>>> {
     let text = fs::read_to_string(path(&format!("results/{run}.csv")))?;
     let cells = |line: &str| line.split(',').map(str::to_owned).collect();
     Ok(text.lines().skip(1).map(cells).collect())
 }
 
-/// A line of a plot.
 struct Line {
-    /// The text in the legend, if there is one.
     label: Option<String>,
     color: RGBColor,
     width: u32,
     points: Vec<(f64, f64)>,
 }
 
-/// Draws lines over a logarithmic axis.
 fn plot<X>(
     name: &str,
     (x_title, x): (&str, X),
@@ -97,7 +93,6 @@ where
     Ok(area.present()?)
 }
 
-/// Plots nanoseconds per id by the number of independent ids.
 fn at_once() -> Result {
     let results = results("codec")?;
     let mut lines = Vec::new();
@@ -119,7 +114,6 @@ fn at_once() -> Result {
     plot("at-once", x, y, SeriesLabelPosition::UpperRight, lines)
 }
 
-/// Plots reads per second of a server with little memory, by the number of copies of the rows.
 fn packs() -> Result {
     let results = results("packs")?;
     let mut lines = Vec::new();
@@ -142,7 +136,6 @@ fn packs() -> Result {
     plot("packs", x, y, SeriesLabelPosition::LowerLeft, lines)
 }
 
-/// The kinds of keys with lines of the same color, by the start of their cases' names.
 const CLASSES: [(&str, &[&str]); 4] = [
     (
         "in order: auto-increment, UUIDv7, ULID, structured, 64-bit",
@@ -153,11 +146,10 @@ const CLASSES: [(&str, &[&str]); 4] = [
     ("mapping", &["mapping"]),
 ];
 
-/// The number of turns whose mean is a point of a line. A server that writes in bursts alternates between
-/// fast and slow turns.
+/// The mean of this many turns is a point of a line. A server that writes in bursts alternates between fast
+/// and slow turns.
 const SMOOTHED: usize = 8;
 
-/// Plots rows per second over time, with a line per kind of key.
 fn insert_rates(run: &str) -> Result {
     let mut turns = BTreeMap::<_, Vec<(f64, f64)>>::new();
     for cells in results(run)? {

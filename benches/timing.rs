@@ -14,7 +14,7 @@ use opaque_id_core::key::{Uuid, Uuid7};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// The number of inputs in a measurement, because the clock is too coarse for one.
+/// The clock is too coarse for one input.
 const BATCH: usize = 32;
 
 /// The percentages of all batches, fastest first, that are compared, because interrupts lengthen batches of
@@ -62,8 +62,8 @@ fn random() -> u128 {
     u128::from(SystemRandom.next_u64()) << 64 | u128::from(SystemRandom.next_u64())
 }
 
-/// Seals and opens ids. If their last digits are checked (a tag, or a block that decrypts to one), ids are
-/// refused as well: with a wrong last digit, and with this number of random digits.
+/// If the last digits are checked (a tag, or a block that decrypts to one), ids are refused as well: with a
+/// wrong last digit, and with this number of random digits.
 fn resource<T>(keyring: &Keyring, name: &str, key: impl Fn() -> T::Key, checked: Option<usize>)
 where
     T: SealedResource<Internal = Internal<T>>,
@@ -87,7 +87,6 @@ where
     compare(&format!("{name}: refuse"), ending(last), random, |id| keyring.open(id).is_ok());
 }
 
-/// Prints the difference between the times of one input and of random ones.
 fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl Fn(I) -> O) {
     let rounds = if is_smoke() { 1 } else { 1_000 };
     let mut times: Vec<(f64, usize)> = Vec::new();
@@ -120,7 +119,6 @@ fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl F
     println!();
 }
 
-/// Returns the mean of a sample, and the square of its standard error.
 fn mean_and_error(sample: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = sample.clone().count() as f64;
     let mean = sample.clone().sum::<f64>() / count;

@@ -23,7 +23,6 @@ struct Tagged;
 #[opaque_id(prefix = "order", form = "uuid")]
 struct UuidForm;
 
-/// A row with ten fields, including three ids.
 #[derive(Clone, Serialize)]
 struct Row<I> {
     id: I,
@@ -76,7 +75,7 @@ fn main() -> Result {
     bench.run_counting_instructions()
 }
 
-/// Returns a function that writes JSON into one buffer, because growing buffers would distort the result.
+/// Growing buffers would distort the result.
 fn json<T: Serialize + ?Sized>() -> impl FnMut(&T) {
     let mut buffer = Vec::with_capacity(1 << 20);
     move |value| {

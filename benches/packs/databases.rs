@@ -15,7 +15,6 @@ use crate::table::{Act, RANGE, Set};
 use crate::turns::Bench;
 use crate::{Plan, is_smoke};
 
-/// The number of rows before the rounds. Each round inserts some.
 const ROWS: usize = 20_000;
 const INSERTED: usize = 3_000;
 

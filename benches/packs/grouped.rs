@@ -12,10 +12,9 @@ use crate::report::{NO_GROUPS, Report};
 use crate::rows::Record;
 use crate::table::{Set, id};
 
-/// The number of consecutive rows of a group. 0 is a table without groups.
+/// 0 is a table without groups.
 const NEIGHBORS: [usize; 5] = [0, 1000, 100, 10, 1];
 
-/// Bytes after the number of their group.
 enum Numbered {}
 
 impl Encoding<(u64, Vec<u8>)> for Numbered {
@@ -35,7 +34,6 @@ impl Encoding<(u64, Vec<u8>)> for Numbered {
     }
 }
 
-/// Adds the MB of packs and keys.
 pub(crate) async fn grouped(set: &Set, dictionary: usize, report: &mut Report) -> Result {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let len = set.len().min(20_000);
@@ -64,14 +62,12 @@ pub(crate) async fn grouped(set: &Set, dictionary: usize, report: &mut Report) -
     report.sizes(&title, &format!("groups {}", set.name), cases)
 }
 
-/// Returns a database in memory with these tables.
 pub(crate) async fn in_memory(tables: String) -> Result<SqlitePool> {
     let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
     sqlx::raw_sql(AssertSqlSafe(tables)).execute(&pool).await?;
     Ok(pool)
 }
 
-/// Returns a database with packs of these rows.
 async fn filled<V: Send + Sync, E: Encoding<V>>(
     keyring: &Keyring,
     dictionary: usize,

@@ -1,5 +1,3 @@
-//! The groups of measurements.
-
 use std::sync::Arc;
 
 use opaque_id_benches::is_smoke;
@@ -11,10 +9,10 @@ use crate::table::{Act, Set, Table};
 use crate::turns::{Bench, Case, Merging};
 use crate::{WRITERS, is_chosen};
 
-/// The number of rows in tables that are written to. A table that is written through is filled row by row.
+/// A table that is written through is filled row by row.
 pub(crate) const WRITTEN: usize = 16_000;
 
-/// The number of rows in the paper's packs.
+/// The paper's packs have this size.
 pub(crate) const HOT: usize = 50;
 
 pub(crate) const TABLES: [&str; 6] = ["plain", ENCRYPTED, DICTIONARY, "inline", "large", "default"];
@@ -46,7 +44,6 @@ impl Bench {
         self.appends(report).await
     }
 
-    /// The tables of a set, in the order of the results.
     pub(crate) async fn tables(&self, set: &Arc<Set>) -> Result<[Arc<Table>; 6]> {
         Ok([
             self.plain(set, "plain").await?,
@@ -58,7 +55,6 @@ impl Bench {
         ])
     }
 
-    /// Adds the sizes with indexes and TOAST, rewritten without gaps.
     pub(crate) async fn sizes(
         &self,
         set: &Set,
@@ -188,7 +184,6 @@ impl Bench {
         report.left(&left)
     }
 
-    /// Measures a server that cannot keep all copies of the rows in memory.
     pub(crate) async fn limited(&self, report: &mut Report) -> Result {
         if !is_smoke() {
             self.execute("ALTER SYSTEM SET autovacuum = off").await?;

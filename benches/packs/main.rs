@@ -37,27 +37,23 @@ use self::report::Report;
 use self::table::Set;
 use self::turns::Bench;
 
-/// The number of clients that read or write at the same time, and of clients that write to one pack or append.
 const CLIENTS: usize = 8;
 const WRITERS: usize = 16;
 
-/// The memory with the files that the kernel caches. The server leaves about half for them.
+/// Includes the files that the kernel caches. The server leaves about half for them.
 const MEMORY: u32 = 192;
 
-/// The numbers of copies of the rows in that memory.
 const COPIES: [usize; 4] = [1, 2, 4, 6];
 
-/// The extent of the benchmark, in full or under `cargo test`.
 #[derive(Clone, Copy)]
 struct Plan {
     turn: Duration,
     rounds: usize,
-    /// The duration of a turn of clients that append while a merger runs. The baseline's is a tenth.
+    /// The baseline's turn is a tenth.
     append: Duration,
     append_rounds: usize,
     dictionary: usize,
     copies: &'static [usize],
-    /// The limited server's reads of its disk per second.
     reads: u32,
 }
 

@@ -1,5 +1,3 @@
-//! The figures as a table and as comma-separated values.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -12,33 +10,26 @@ pub(crate) const DICTIONARY: &str = "dictionary";
 /// MiniCrypt's name for write-through.
 pub(crate) const GENERIC: &str = "written through";
 
-/// An encrypted column of an ordinary table.
 pub(crate) const COLUMN: &str = "column";
 
-/// Packs without groups.
 pub(crate) const NO_GROUPS: &str = "no groups";
 
-/// The baselines of the figures.
 pub(crate) const BASELINES: [&str; 5] = [ENCRYPTED, DICTIONARY, GENERIC, COLUMN, NO_GROUPS];
 
-/// The result of a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) per_second: f64,
-    /// Bytes of the write-ahead log per operation.
     pub(crate) wal: f64,
-    /// Reads of the disk per operation.
     pub(crate) reads: f64,
 }
 
 impl Turn {
-    /// Creates a rate or another number without costs.
     pub(crate) fn without_costs(per_second: f64) -> Self {
         Self { per_second, wal: 0.0, reads: 0.0 }
     }
 }
 
-/// The figures. Each is printed at once.
+/// Each figure is printed at once.
 pub(crate) struct Report {
     pub(crate) csv: String,
 }
@@ -55,7 +46,6 @@ impl Report {
         println!("\n{title}");
     }
 
-    /// Adds sizes in MB.
     pub(crate) fn sizes<N: AsRef<str>>(
         &mut self,
         title: &str,
@@ -69,7 +59,6 @@ impl Report {
         self.add(group, 1, &sizes.collect::<Vec<_>>())
     }
 
-    /// Adds the turns of cases. The cases were run in rounds.
     pub(crate) fn add(
         &mut self,
         group: &str,
@@ -105,7 +94,6 @@ impl Report {
         Ok(())
     }
 
-    /// Adds the number of rows that were left after each turn.
     pub(crate) fn left(&mut self, left: &[f64]) -> Result {
         for (turn, left) in left.iter().enumerate() {
             writeln!(self.csv, "left,{},large,{left},,,,,,", turn + 1)?;

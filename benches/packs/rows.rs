@@ -11,7 +11,6 @@ pub(crate) struct Record;
 pub(crate) type Id = Internal<Record>;
 pub(crate) type Body = Vec<u8>;
 
-/// A database, and its statements on a table of ids and bodies.
 pub(crate) trait Rows: SupportedDatabase {
     const SQL: Dialect;
 
@@ -19,11 +18,9 @@ pub(crate) trait Rows: SupportedDatabase {
     async fn row(pool: &Pool<Self>, select: &str, id: Id) -> Result<Body>;
     async fn rows(pool: &Pool<Self>, select: &str, ends: [Id; 2]) -> Result<Vec<(Id, Body)>>;
     async fn insert(pool: &Pool<Self>, table: &str, rows: Vec<(Id, Body)>) -> Result;
-    /// Returns the number of changed rows.
     async fn update(pool: &Pool<Self>, update: &str, body: Body, id: Id) -> Result<u64>;
 }
 
-/// Returns the statement that creates a table of ids and bodies.
 pub(crate) fn create_sql(dialect: Dialect, table: &str) -> String {
     let (id, body) = match dialect {
         Dialect::Postgres => ("UUID", "BYTEA"),

@@ -12,7 +12,6 @@ type Rows = Vec<Vec<u8>>;
 /// zstd needs no more, and reads only some MB per second at level 19.
 const MAX_SET: usize = 60 << 20;
 
-/// Returns the sets that this machine has, and names the others.
 pub(crate) fn all() -> Vec<(&'static str, Rows)> {
     let git = env::args().skip_while(|arg| arg != "--git").nth(1);
     let git = git.ok_or("no --git REPOSITORY".into());
@@ -38,7 +37,6 @@ pub(crate) fn all() -> Vec<(&'static str, Rows)> {
     found.collect()
 }
 
-/// Returns rows for benchmarks that only prove that they still run.
 pub(crate) fn generated(count: u32) -> Rows {
     let event = |i: u32| {
         let user = i.wrapping_mul(i) % 997;
@@ -65,7 +63,7 @@ fn debian() -> Result<Rows> {
     }
 }
 
-/// Returns the records of versions in cargo's cache. They are between zeros, next to the versions' numbers.
+/// The records are between zeros, next to the versions' numbers.
 fn crates() -> Result<Rows> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));

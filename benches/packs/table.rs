@@ -18,10 +18,9 @@ use crate::rows::{Body, Id, Record, Rows};
 pub(crate) type Packs = PackTable<Record, Vec<u8>, Raw>;
 pub(crate) type Column = EncryptedColumn<Record, Vec<u8>, Raw>;
 
-/// The number of rows in a range.
 pub(crate) const RANGE: usize = 1_000;
 
-/// A set of rows. They repeat under new keys if more are needed.
+/// The rows repeat under new keys if more are needed.
 pub(crate) struct Set {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<Vec<u8>>,
@@ -40,7 +39,7 @@ impl Set {
         places.map(|i| Ok((id(i)?, self.value(i).clone()))).collect()
     }
 
-    /// Returns the rows that train a dictionary: the latest of the first fifth, as many as `PackTable::train` would read.
+    /// The latest rows of the first fifth, as many as `PackTable::train` would read.
     pub(crate) fn samples(&self, dictionary: usize) -> Vec<&Vec<u8>> {
         let mut bytes = 0;
         let samples = self.values[..self.len() / 5].iter().rev().take_while(|row| {
@@ -51,7 +50,7 @@ impl Set {
     }
 }
 
-/// Returns the key of a row: ten of them per second.
+/// Ten keys per second.
 pub(crate) fn id(i: usize) -> Result<Id> {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let [a, b] = [0, 1].map(|part| hasher.hash_one((part, i)));
@@ -63,7 +62,6 @@ pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) layout: Layout,
     set: Arc<Set>,
-    /// The number of its rows.
     pub(crate) rows: AtomicUsize,
     get: String,
     range: String,
@@ -72,7 +70,6 @@ pub(crate) struct Table {
 
 pub(crate) enum Layout {
     Plain,
-    /// A column of values that are encrypted one by one.
     Column(Column),
     Packs(Packs),
 }
@@ -95,7 +92,6 @@ impl Table {
         })
     }
 
-    /// Fills the table up to this number of rows and merges them.
     pub(crate) async fn fill<DB: Rows>(&self, pool: &Pool<DB>, len: usize) -> Result {
         for first in (self.rows.load(Ordering::Relaxed)..len).step_by(10_000) {
             self.insert(pool, first..len.min(first + 10_000)).await?;
@@ -104,7 +100,6 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts the rows that follow.
     pub(crate) async fn insert<DB: Rows>(&self, pool: &Pool<DB>, places: Range<usize>) -> Result {
         let rows = self.set.rows(places.clone())?;
         if let Layout::Packs(packs) = &self.layout {
@@ -134,7 +129,6 @@ impl Table {
         })
     }
 
-    /// Checks that a body has the value of a row.
     fn check(&self, i: usize, id: Id, body: Body) -> Result {
         let value = match &self.layout {
             Layout::Column(column) => column.decrypt(id, &Encrypted::from_bytes(body))?,
@@ -143,7 +137,6 @@ impl Table {
         check(self.set.value(i) == &value)
     }
 
-    /// Chooses a row to act on.
     pub(crate) fn choose(&self, act: Act, random: &mut Random) -> usize {
         let len = self.rows.load(Ordering::Relaxed);
         match act {
@@ -206,7 +199,6 @@ impl Table {
         }
     }
 
-    /// Returns the names of its tables in the database.
     pub(crate) fn relations(&self) -> Vec<String> {
         match &self.layout {
             Layout::Packs(_) => {
@@ -224,14 +216,11 @@ fn check(is_as_written: bool) -> Result {
     }
 }
 
-/// The operation that a client repeats on random rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     Get,
     Range,
-    /// Inserts or replaces a row.
     Replace,
-    /// Writes a row that depends on its old value.
     Update,
     Append,
 }

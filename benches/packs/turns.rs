@@ -22,9 +22,8 @@ use crate::{CLIENTS, Plan};
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Merging {
     None,
-    /// A merge every second.
     Beside,
-    /// A merge of all rows at the end. Its time counts.
+    /// Its time counts.
     After,
 }
 
@@ -47,7 +46,6 @@ pub(crate) struct Bench<DB: Rows = Postgres> {
 }
 
 impl<DB: Rows> Bench<DB> {
-    /// Connects with a connection for each client and one for other statements.
     pub(crate) async fn connect(
         url: &str,
         plan: Plan,
@@ -79,7 +77,6 @@ impl<DB: Rows> Bench<DB> {
         Ok(Table::new::<DB>(name, Layout::Plain, set))
     }
 
-    /// Creates an encrypted column, with a dictionary of the first rows on request.
     pub(crate) async fn column(
         &self,
         set: &Arc<Set>,
@@ -103,7 +100,6 @@ impl<DB: Rows> Bench<DB> {
         Ok(Table::new::<DB>(name, Layout::Column(column), set))
     }
 
-    /// Creates a table of packs, with a dictionary of the first rows on request.
     pub(crate) async fn packs(
         &self,
         set: &Arc<Set>,
@@ -150,7 +146,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Fills tables one after the other on a separate connection, because a server process keeps its memory.
+    /// A separate connection, because a server process keeps its memory.
     pub(crate) async fn fill_by_one(&self, tables: &[Arc<Table>], len: usize) -> Result {
         let options = PgConnectOptions::clone(&self.pool.connect_options());
         let pool = PoolOptions::<Postgres>::new().max_connections(1);
@@ -170,7 +166,7 @@ impl Bench {
         Ok(usize::try_from(bytes)?)
     }
 
-    /// Reads a table into the kernel's cache, and its indexes last.
+    /// Its indexes last.
     pub(crate) async fn prewarm(&self, table: &Table) -> Result {
         for relation in table.relations() {
             let read = format!(
@@ -250,7 +246,6 @@ impl Bench {
         Ok(Turn { per_second, wal: per_operation(0), reads: per_operation(1) })
     }
 
-    /// Returns the bytes of the log so far, and the container's disk reads from its control group.
     pub(crate) async fn counters(&self) -> Result<[i64; 2]> {
         let wal = "SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS int8)";
         let wal = self.number(wal).await?;

@@ -9,10 +9,8 @@ use crate::grouped::in_memory;
 use crate::report::{DICTIONARY, ENCRYPTED, Report};
 use crate::table::{Column, Set, id};
 
-/// The nonce and the tag of AES-256-GCM.
 const GCM: usize = 12 + 16;
 
-/// Adds the bytes of the rows that have not trained the dictionary, if a column stored them.
 pub(crate) async fn values(set: &Set, dictionary: usize, report: &mut Report) -> Result {
     let pool = in_memory(Column::create_sql(Dialect::Sqlite, "bodies")).await?;
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;

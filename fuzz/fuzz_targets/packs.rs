@@ -24,7 +24,7 @@ static CODECS: LazyLock<[Codec; 2]> = LazyLock::new(|| {
     [None, Some(dictionary)].map(|dictionary| Codec::new(3, dictionary).expect("any bytes"))
 });
 
-/// Reads within the memory for values, their copies, and a few words per byte of input for their keys.
+/// The limit is the memory for values, their copies, and a few words per byte of input for their keys.
 fn bounded<R>(input: &[u8], read: impl FnOnce() -> Result<R, FormatError>) -> Option<R> {
     let mut result = None;
     let info = allocation_counter::measure(|| result = read().ok());

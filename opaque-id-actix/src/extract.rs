@@ -1,7 +1,4 @@
 //! actix-web's own extractors with a keyring for the ids in them.
-//!
-//! Each runs actix-web's extractor by `opaque_id_web::extract`. Every refusal has the same answer, with a
-//! pointer to its place in a body.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,28 +14,11 @@ use opaque_id_web::{Listed, OfRequest, Place, Placed, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-/// actix-web's [`Path`](web::Path) with ids as [`Opened`](crate::Opened) or `External`: one, a tuple, a
-/// struct or a map, next to plain parameters. `Option<Path<_>>` is actix-web's: it is `None` for every error,
-/// including a refused id.
+/// actix-web's [`Path`](web::Path) with ids as [`Opened`](crate::Opened) or `External`, next to plain
+/// parameters. `Option<Path<_>>` is `None` for every error, including a refused id.
 ///
 /// # Errors
 /// 404 for a refused id. Other errors are actix-web's own.
-///
-/// ```
-/// use actix_web::get;
-/// use opaque_id_actix::{Opened, Path};
-/// use opaque_id_core::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[get("/users/{id}/{page}")]
-/// async fn show(Path((Opened(id), page)): Path<(Opened<User>, u32)>) -> String {
-///     let id: Internal<User> = id;
-///     format!("page {page}")
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path<T>(
     /// The path's content.
@@ -57,8 +37,7 @@ pub struct Query<T>(
     pub T,
 );
 
-/// actix-web's [`Form`](web::Form) with ids as [`Opened`](crate::Opened) or `External`. Lists and empty
-/// values are as in [`Query`].
+/// actix-web's [`Form`](web::Form) with ids as in [`Json`], and lists and empty values as in [`Query`].
 ///
 /// # Errors
 /// 422 for a refused id, with a JSON pointer to its field. Other errors are actix-web's own.
@@ -68,13 +47,12 @@ pub struct Form<T>(
     pub T,
 );
 
-/// actix-web's [`Json`](web::Json) with ids as [`Opened`](crate::Opened) or `External`. As a response it is
-/// actix-web's.
+/// actix-web's [`Json`](web::Json) with ids as [`Opened`](crate::Opened) or `External`, also as a response.
 ///
 /// # Errors
-/// 422 for a refused id, with a JSON pointer to it. Other errors are actix-web's own. serde does not report
-/// places inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the
-/// pointer is that of the value around the id.
+/// 422 for a refused id, with a JSON pointer to it. Other errors are actix-web's own. serde reports no places
+/// inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the pointer is
+/// that of the value around the id.
 ///
 /// ```
 /// use actix_web::post;
@@ -183,7 +161,6 @@ fn of_request(request: &HttpRequest) -> Result<(Keyring, Option<OfRequest>), Err
     Ok((keyring(request)?, request.extensions().get().cloned()))
 }
 
-/// Returns a payload that reads like this one, and a record of the bytes read.
 fn recorded(payload: Payload) -> (Payload, Rc<RefCell<Vec<Bytes>>>) {
     let read = Rc::<RefCell<Vec<Bytes>>>::default();
     let record = read.clone();

@@ -14,18 +14,7 @@ use opaque_id_web::{Refusal, assert_no_raw_id};
 /// Returns a middleware that answers each refusal and each [`NotFound`](crate::NotFound) in an envelope of
 /// your own.
 ///
-/// It replaces the whole response, including headers of middlewares between it and the handler. Add it before
-/// such middlewares, for instance CORS.
-///
-/// ```
-/// use actix_web::{App, HttpResponse, ResponseError};
-/// use opaque_id_actix::map_refusal;
-///
-/// let app = App::new().wrap(map_refusal(|refusal| {
-///     let error = refusal.pointer().unwrap_or("nothing there"); // refusal.reason() is for the log
-///     HttpResponse::build(refusal.status_code()).json([("error", error)])
-/// }));
-/// ```
+/// It replaces the whole response. Add it before middlewares that add headers, for instance CORS.
 pub fn map_refusal<S, B>(
     respond: impl Fn(&Refusal) -> HttpResponse + 'static,
 ) -> impl Transform<
@@ -62,16 +51,12 @@ where
     })
 }
 
-/// Returns a middleware for tests. It panics if a response has a raw UUIDv7 or ULID, or one of these values
-/// as a whole word, such as the integer key of a row, in its body or a header.
+/// Returns a middleware for tests. It panics if the body or a header of a response has a raw UUIDv7 or ULID,
+/// or one of these values as a whole word, such as the integer key of a row.
 ///
 /// `actix_web::test::call_service` panics. A server closes the connection, and its standard error has the
-/// message. UUIDs of other versions and external ids are not found. The middleware reads whole bodies: add it
-/// before one that compresses, and not around a route that streams without end.
-///
-/// ```
-/// let app = actix_web::App::new().wrap(opaque_id_actix::panic_on_raw_ids([4_711]));
-/// ```
+/// message. UUIDs of other versions are not found. It reads whole bodies: add it before one that compresses,
+/// and not around a route that streams without end.
 pub fn panic_on_raw_ids<S, B, V: ToString>(
     values: impl IntoIterator<Item = V>,
 ) -> impl Transform<S, ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>

@@ -1,7 +1,4 @@
 //! axum's own extractors with a keyring for the ids in them.
-//!
-//! Each runs axum's extractor by `opaque_id_web::extract`. Every refusal has the same answer, with a pointer
-//! to its place in a body.
 
 use axum::RequestExt;
 use axum::body::{Body, Bytes};
@@ -21,8 +18,8 @@ use opaque_id_web::{Listed, OfRequest, Place, Placed, Refusal, Rejection, extrac
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-/// axum's [`Path`](axum::extract::Path) with ids as [`Opened`](crate::Opened) or `External`: one, a tuple, a
-/// struct or a map, next to plain parameters.
+/// axum's [`Path`](axum::extract::Path) with ids as [`Opened`](crate::Opened) or `External`, next to plain
+/// parameters.
 ///
 /// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the layer
 /// [`lend_keyring`](crate::lend_keyring) lends another one.
@@ -81,9 +78,9 @@ pub struct Path<T>(
     pub T,
 );
 
-/// axum's [`Query`](axum::extract::Query) with ids as [`Opened`](crate::Opened) or `External`. `Opened` has
-/// an example. A repeated name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is
-/// `None`, but not inside of `#[serde(flatten)]`.
+/// axum's [`Query`](axum::extract::Query) with ids as [`Opened`](crate::Opened) or `External`. A repeated
+/// name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`, but not inside of
+/// `#[serde(flatten)]`.
 ///
 /// # Rejections
 /// 404 for a refused id. Other rejections are axum's own.
@@ -93,8 +90,7 @@ pub struct Query<T>(
     pub T,
 );
 
-/// axum's [`Form`](axum::extract::Form) with ids as [`Opened`](crate::Opened) or `External`, as in [`Json`].
-/// Lists and empty values are as in [`Query`].
+/// axum's [`Form`](axum::extract::Form) with ids as in [`Json`], and lists and empty values as in [`Query`].
 ///
 /// # Rejections
 /// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request.
@@ -105,30 +101,12 @@ pub struct Form<T>(
     pub T,
 );
 
-/// axum's [`Json`](axum::Json) with ids as [`Opened`](crate::Opened) or `External`. As a response it is
-/// axum's.
+/// axum's [`Json`](axum::Json) with ids as [`Opened`](crate::Opened) or `External`, also as a response.
 ///
 /// # Rejections
-/// 422 for a refused id, with a JSON pointer to it. Other rejections are axum's own. serde does not report
-/// places inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the
-/// pointer is that of the value around the id.
-///
-/// ```
-/// use opaque_id_axum::{Json, Opened};
-/// use opaque_id_core::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(serde::Deserialize)]
-/// struct NewTeam {
-///     name: String,
-///     members: Vec<Opened<User>>, // refused: {"pointer":"/members/1", …}
-/// }
-///
-/// async fn create(Json(team): Json<NewTeam>) {}
-/// ```
+/// 422 for a refused id, with a JSON pointer to it. Other rejections are axum's own. serde reports no places
+/// inside of `#[serde(flatten)]` and of enums that are untagged or tagged internally. There the pointer is
+/// that of the value around the id.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json<T>(
     /// The body's content.
@@ -221,7 +199,6 @@ of_bodies! {
     Json, JsonRejection, Placed, |_| Place::Body;
 }
 
-/// Returns `None` for a request without the header `Content-Type`.
 impl<T, S> OptionalFromRequest<S> for Json<T>
 where
     T: DeserializeOwned,
@@ -238,8 +215,7 @@ where
     }
 }
 
-/// Implements axum-extra's typed path for `External` ids. `Opened` ids do not work because the path prints
-/// its ids.
+/// `Opened` ids do not work in axum-extra's typed path because the path prints its ids.
 #[cfg(feature = "axum-extra012")]
 impl<T: axum_extra012::routing::TypedPath> axum_extra012::routing::TypedPath for Path<T> {
     const PATH: &'static str = T::PATH;
@@ -252,7 +228,7 @@ impl<T: core::fmt::Display> core::fmt::Display for Path<T> {
     }
 }
 
-/// Refuses a path that cannot have a genuine id before axum parses it.
+/// Axum need not parse a path that cannot have a genuine id.
 fn not_utf8(rejection: &PathRejection) -> Option<Refusal> {
     match rejection {
         PathRejection::FailedToDeserializePathParams(failed)
@@ -264,7 +240,7 @@ fn not_utf8(rejection: &PathRejection) -> Option<Refusal> {
     }
 }
 
-/// Returns a request with the parts that axum's `Form` and `Json` read, and a body that is already limited.
+/// The body is already limited.
 fn with_body(parts: &Parts, body: Body) -> Request {
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();

@@ -1,28 +1,8 @@
-//! Extractors for routers of any state, such as a framework's. The layer
-//! [`lend_keyring`](crate::lend_keyring) lends the keyring.
+//! Extractors for routers of any state. The layer [`lend_keyring`](crate::lend_keyring) lends the keyring.
 //!
-//! They work like the extractors of the crate's root. Without the layer around a route, each request is 500,
-//! and an event in the log, at the level ERROR with the target `opaque_id`, names the layer. The compiler
-//! does not notice a missing layer, so use the extractors of the root if the state is yours.
-//!
-//! ```
-//! use axum::{Router, routing::get};
-//! use opaque_id_axum::lent::Path;
-//! use opaque_id_axum::{Opened, lend_keyring};
-//! use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-//!
-//! #[derive(OpaqueId)]
-//! #[opaque_id(prefix = "user")]
-//! struct User;
-//!
-//! async fn show(Path(Opened(id)): Path<Opened<User>>) {
-//!     let id: Internal<User> = id;
-//! }
-//!
-//! let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-//! let app: Router = Router::new().route("/users/{id}", get(show)).layer(lend_keyring(keyring));
-//! # Ok::<(), opaque_id_core::KeyringError>(())
-//! ```
+//! Without the layer around a route, each request is 500, and an event in the log, at the level ERROR with
+//! the target `opaque_id`, names the layer. The compiler does not notice a missing layer, so use the
+//! extractors of the crate's root if the state is yours.
 
 use axum::extract::{
     FromRequest, FromRequestParts, OptionalFromRequest, OptionalFromRequestParts, Request,

@@ -18,18 +18,7 @@ type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// Returns a layer that answers each refusal and each [`NotFound`](crate::NotFound) in an envelope of your
 /// own.
 ///
-/// It replaces the whole response, including headers of layers between it and the handler. Add it before such
-/// layers, for instance CORS.
-///
-/// ```
-/// use axum::Router;
-/// use opaque_id_axum::{Json, map_refusal};
-///
-/// let app: Router = Router::new().layer(map_refusal(|refusal| {
-///     let error = refusal.pointer().unwrap_or("nothing there"); // refusal.reason() is for the log
-///     (refusal.status(), Json([("error", error.to_owned())]))
-/// }));
-/// ```
+/// It replaces the whole response. Add it before layers that add headers, for instance CORS.
 pub fn map_refusal<R: IntoResponse>(
     respond: impl Fn(&Refusal) -> R + Clone + Send + Sync + 'static,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -47,10 +36,9 @@ pub fn map_refusal<R: IntoResponse>(
 
 /// Returns a layer that lends a keyring, or a [`SharedKeyring`]'s current keyring, to the requests of its
 /// routes. [`Viewed`](crate::Viewed), [`RequestKeyring`](crate::RequestKeyring) and the extractors of
-/// [`lent`](crate::lent) use it with any state of the router, and the other extractors prefer it to the
-/// state's.
+/// [`lent`](crate::lent) need it, and the other extractors prefer it to the state's.
 ///
-/// If two layers are around a route, the inner one counts: the one with the first `.layer(…)`.
+/// Of two layers around a route, the inner one counts: the one with the first `.layer(…)`.
 pub fn lend_keyring(
     keyring: impl Into<SharedKeyring>,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -59,8 +47,7 @@ pub fn lend_keyring(
 }
 
 /// Returns a layer that lends a keyring per request, such as that of an audience. The function reads the
-/// values that a middleware around this layer has put into the request. With `None` the request has the
-/// keyring that it has without this layer.
+/// values that a middleware around this layer has put into the request. `None` changes nothing.
 pub fn lend_keyring_by(
     keyring: impl Fn(&Request) -> Option<Keyring> + Clone + Send + Sync + 'static,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
@@ -73,22 +60,15 @@ pub fn lend_keyring_by(
     })
 }
 
-/// Returns a layer for tests. It panics if a response has a raw UUIDv7 or ULID, or one of these values as a
-/// whole word, such as the integer key of a row, in its body or a header.
+/// Returns a layer for tests. It panics if the body or a header of a response has a raw UUIDv7 or ULID, or
+/// one of these values as a whole word, such as the integer key of a row.
 ///
-/// UUIDs of other versions and external ids are not found. The layer reads whole bodies: write its
-/// `.layer(…)` before one that compresses, and not around a route that streams without end.
+/// It does not find UUIDs of other versions. It reads whole bodies: write its `.layer(…)` before one that
+/// compresses, and not around a route that streams without end.
 ///
 /// # Panics
 /// In a test that calls the router itself. A server closes the connection, and its standard error has the
 /// message.
-///
-/// ```
-/// use axum::{Router, routing::get};
-/// use opaque_id_axum::panic_on_raw_ids;
-///
-/// let app: Router = Router::new().route("/", get(async || "Ada")).layer(panic_on_raw_ids([4_711]));
-/// ```
 pub fn panic_on_raw_ids<V: ToString>(
     values: impl IntoIterator<Item = V>,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {

@@ -34,11 +34,11 @@ pub(crate) enum Command {
     ///
     /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
     /// secret into opaque-id.keys with mode 600, and this name into .gitignore. Writes src/ids.rs with a type
-    /// for each table of the database, a function that reads the secret, and axum's state. Writes sqlx.toml
-    /// if the source uses the macros of sqlx 0.9. Without a database, src/ids.rs has an example.
+    /// for each table of the database (or an example without one), a function that reads the secret, and
+    /// axum's state. Writes sqlx.toml if the source uses the macros of sqlx 0.9.
     ///
-    /// Only adds to existing files, and a second run changes nothing. Comments in src/ids.rs that start
-    /// with "Decide" leave a decision to you, such as the kind of key of an empty table.
+    /// A second run changes nothing, and nothing in an existing file is replaced. Comments in src/ids.rs that
+    /// start with "Decide" leave a decision to you, such as the kind of key of an empty table.
     #[command(after_help = "Examples:\n  \
         opaque-id init --dry-run\n  \
         DATABASE_URL=postgres://localhost/shop opaque-id init")]
@@ -66,11 +66,12 @@ pub(crate) enum Command {
         /// Print how to replace the sealing secret, in three rollouts during which every instance opens every id
         #[arg(long, conflicts_with = "json")]
         plan_rotation: bool,
-        /// Also print which tables of packs and which columns of a database need each secret, even if no file names them; external ids
-        /// that are stored somewhere are not among them
+        /// Also print which tables of packs and which columns of a database need each secret, even if no file
+        /// names them; stored external ids are not among them
         ///
-        /// Reads the first bytes of all values of binary columns, and for each table of packs with groups its keys. On MySQL and MariaDB
-        /// it looks at the URL's database, and otherwise at all schemas. The exit status is 1 if a secret is missing.
+        /// Reads the first bytes of all values of binary columns, and the keys of tables of packs with
+        /// groups. On MySQL and MariaDB it looks at the URL's database, and otherwise at all schemas. The
+        /// exit status is 1 if a secret is missing.
         #[arg(long, conflicts_with = "json", requires = "database_url")]
         in_use: bool,
         /// Refuse if something in the database needs the secret with this key id, or if it seals; implies --in-use
@@ -98,12 +99,11 @@ pub(crate) enum Command {
         #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
     },
-    /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if
-    /// the file of resources has it
+    /// Open external ids and print each key, its kind, its key id, and its time and table, if they are known
     ///
     /// Ids with a tag (the tagged form, the short form and ids of integers) and cursors are verified. Ids
-    /// without a tag open under any secret, so their output is marked as unverified, with the check value of
-    /// the secret on standard error.
+    /// without a tag open under any secret, so their output is marked as unverified, with the secret's check
+    /// value on standard error.
     Open {
         #[command(flatten)]
         ids: Ids,
@@ -123,14 +123,14 @@ pub(crate) enum Command {
     /// Print the subkeys of one resource, so that `opaque-id open --keys-file` opens its ids without the
     /// master secrets
     ///
-    /// This is for machines that must not have the secrets, such as a laptop on call. `open` and `inspect`
-    /// accept the file. All other commands refuse it, and so does an application. It opens ids and cursors of
-    /// this resource under each present secret of the keyring, but no grants, no packs, and no ids of other
-    /// resources. Lines of several resources may be joined.
+    /// This is for machines that must not have the secrets, such as a laptop on call. Only `open` and
+    /// `inspect` accept the file. It opens ids and cursors of this resource under each present secret of the
+    /// keyring, but no grants, no packs, and no ids of other resources. Lines of several resources may be
+    /// joined.
     ///
-    /// Only the commands are open-only. The same AES keys seal and open, so everyone who has the file can
-    /// make up ids of this resource by other means. Keep it like a secret: (umask 077 && opaque-id
-    /// export-subkeys --prefix user > user.subkeys)
+    /// The same AES keys seal and open, so everyone who has the file can make up ids of this resource by
+    /// other means. Keep it like a secret: (umask 077 && opaque-id export-subkeys --prefix user >
+    /// user.subkeys)
     #[command(mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource, such as user")))]
     ExportSubkeys {
         #[command(flatten)]
@@ -138,8 +138,8 @@ pub(crate) enum Command {
     },
     /// Report the kind of ids, or their faults; needs no secret
     ///
-    /// With a file of resources it also prints the file's data of an id's resource: kind of key, table, and
-    /// whether ids are sealed or mapped.
+    /// With a file of resources it also prints the resource's kind of key and table, and whether its ids are
+    /// sealed or mapped.
     Inspect {
         /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
         #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
@@ -173,13 +173,12 @@ pub(crate) enum Command {
     /// override
     ///
     /// The crate that uses the macros must enable sqlx's feature `sqlx-toml` and have the file next to its
-    /// Cargo.toml. The macros wrap a nullable column in an Option automatically.
+    /// Cargo.toml.
     ///
     /// With a database, one type per table is enough: its key column and the foreign keys that reference it
-    /// are read from the schema. If the type of a table is not given, the source is searched: the type of
-    /// table `users` or `user` is the struct `User`, or the one with the prefix `user`. It is also the type
-    /// of `blocked_user` if no other type matches. Such a table is listed on standard error, and so are
-    /// tables without a type.
+    /// are read from the schema. Without a given type, the source is searched: the type of table `users` or
+    /// `user` is the struct `User`, or the one with the prefix `user`. It is also the type of `blocked_user`
+    /// if no other type matches. Such tables, and tables without a type, are listed on standard error.
     ///
     /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, so that an id as a parameter needs
     /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one. These are
@@ -214,15 +213,13 @@ pub(crate) enum Command {
     ///
     /// Checks primary keys and foreign keys of one column. A column of text or bytes counts as an id by its
     /// name (`id`, `user_id`, `userId`, `uuid`), its declared length and its values together. Changes
-    /// nothing: it prints SQL with the findings as comments. The script converts all values of a column or
-    /// none, and keeps the old rows in a table with another name. If values cannot be converted, it contains
-    /// a query that lists them instead.
+    /// nothing. The printed script converts all values of a column or none, and keeps the old rows in a table
+    /// with another name. If values cannot be converted, it contains a query that lists them instead.
     ///
-    /// Also lists columns that it cannot judge: keys of other types, and columns with the name of an id and
-    /// without a key, such as references without a foreign key. If ids must be converted, it also lists other
-    /// columns of text with UUIDs or ULIDs only. The script converts no text while there are any
-    /// of these, because joins with them would find nothing. Judge them yourself, and exclude them. Tables of
-    /// tools for migrations are skipped.
+    /// Also lists columns that it cannot judge: keys of other types, columns with the name of an id and
+    /// without a key, and, if ids must be converted, other columns of text with UUIDs or ULIDs only. The
+    /// script converts no text while there are any of these, because joins with them would find nothing.
+    /// Judge them yourself, and exclude them. Tables of tools for migrations are skipped.
     ///
     /// The exit status is 1 if a column is wrong or not judged, or if no key column was found.
     #[command(after_help = "Examples:\n  \
@@ -242,8 +239,8 @@ pub(crate) enum Command {
     ///
     /// Runs a program that answers requests of a line of JSON each. Compares its answers with the vectors of
     /// the format and, in random cases, with ours: spec/README.md in the repository describes both. Prints
-    /// the differences, and first the requirement of docs/FORMAT.md that explains them best. The exit status
-    /// is 1 if anything differs.
+    /// first the requirement of docs/FORMAT.md that explains the differences best. The exit status is 1 if
+    /// anything differs.
     #[command(after_help = "Examples:\n  \
         opaque-id conformance -- python -m opaque_id.conformance\n  \
         opaque-id conformance --random 0 --report report.json -- ./my-port")]
@@ -324,8 +321,8 @@ pub(crate) enum SqlScript {
     ///
     /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource in their own schema.
     /// Values that cannot be sealed or opened are NULL. The script contains subkeys of these resources, never
-    /// a master secret. It keeps them in tables that only their owner can read: pass it to the database's
-    /// client by a pipe, and keep no copy. It may run again.
+    /// a master secret, in tables that only their owner can read: pass it to the database's client by a pipe,
+    /// and keep no copy. It may run again.
     Functions {
         /// The SQL of this database
         #[arg(long)]
@@ -351,11 +348,11 @@ pub(crate) enum SqlScript {
 pub(crate) enum Packs {
     /// Measure a sample of rows, and recommend the size of packs, the level of compression and the dictionary
     ///
-    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB. Also
-    /// measures rows one by one, without and with the same dictionaries, and reports if packs do not pay. The
-    /// first fifth of the rows trains the dictionaries, and the rest is measured. A ratio is the bytes of
-    /// values per stored byte of a table, with keys, padding and the bytes that encryption adds. Speeds are
-    /// those of this machine, on one core, without encryption, in bytes of values.
+    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, dictionaries of up to 112 KiB, and rows
+    /// one by one, and reports if packs do not pay. The first fifth of the rows trains the dictionaries, and
+    /// the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding
+    /// and the bytes that encryption adds. Speeds are of one core of this machine, without encryption, in bytes
+    /// of values.
     ///
     /// The rows must be in the order of their keys, because neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute. Rows after the first 64 MiB, or after a
@@ -367,11 +364,11 @@ pub(crate) enum Packs {
     Tune(Tune),
     /// Create a table in the database, with its settings
     ///
-    /// Creates the missing tables, and writes the settings if there are none. The table then works even if no
-    /// application has ever opened it. `opaque-id sql packs` prints the same tables for a migration, and
-    /// `create` then only writes the settings. An existing table with the same settings stays as it is, and
-    /// one with other settings is an error. For an encrypted column, the table is that of its settings,
-    /// `…_meta`, and values need --row-level and --row-padding.
+    /// Creates the missing tables, and writes the settings if there are none, so the table works before any
+    /// application has opened it. After the migration of `opaque-id sql packs`, it only writes the settings.
+    /// An existing table with the same settings stays as it is, and one with other settings is an error. For
+    /// an encrypted column, the table is that of its settings, `…_meta`, and values need --row-level and
+    /// --row-padding.
     #[command(after_help = "Examples:\n  \
         opaque-id packs create --prefix event --key uuid7 events\n  \
         opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events\n  \
@@ -400,8 +397,7 @@ pub(crate) enum Packs {
     /// Print the settings of a table or an encrypted column, or change the given settings
     ///
     /// Prints each change as `name  before -> after`. A pack or a value of a column gets the settings at its
-    /// next write, or by `opaque-id packs rekey` after a new dictionary. The application may run meanwhile,
-    /// and clients with old settings do no harm.
+    /// next write, or by `opaque-id packs rekey` after a new dictionary. The application may run meanwhile.
     #[command(after_help = "Examples:\n  \
         opaque-id packs configure --prefix event events\n  \
         opaque-id packs configure --prefix event --pack-bytes 15960 --pack-level 19 events")]
@@ -414,8 +410,8 @@ pub(crate) enum Packs {
     /// Read all packs and recent rows, or all values of an encrypted column, and name the corrupt and missing
     /// ones
     ///
-    /// With --plaintext, values in plaintext are problems, and with --index, so are wrong fingerprints. Changes
-    /// nothing. The exit status is 1 if there are any.
+    /// With --plaintext, values in plaintext are problems, and with --index, so are wrong fingerprints.
+    /// Changes nothing. The exit status is 1 if there are problems.
     #[command(after_help = "Examples:\n  \
         opaque-id packs verify --prefix event events\n  \
         opaque-id packs verify --prefix cust --column customers.notes --id customer_id customers_notes")]
@@ -427,9 +423,9 @@ pub(crate) enum Packs {
     },
     /// Encrypt the values of a column that has plaintext, decrypt them again, or fill a blind index
     ///
-    /// The application may run meanwhile, and must accept both forms: docs/OPERATIONS.md has the steps. Rows
-    /// are written 64 at a time, and a row that the application changes meanwhile stays as it is. A run that
-    /// ends early can be repeated, and continues. The exit status is 1 if something is left.
+    /// The application may run meanwhile, and must accept both forms: docs/OPERATIONS.md has the steps. A row
+    /// that the application changes meanwhile stays as it is. A run that ends early can be repeated, and
+    /// continues. The exit status is 1 if something is left.
     ///
     /// The plaintext is in a column of texts or numbers that accepts NULL, or of JSON, with
     /// --plaintext-json. Values in groups are converted by `EncryptedColumn::convert` in the application.
@@ -447,10 +443,10 @@ pub(crate) enum Packs {
     },
     /// Restore corrupt or missing packs, and corrupt recent rows, from a backup
     ///
-    /// Finds them like `opaque-id packs verify`. Their rows become those of the backup, unless the recent
-    /// table has later ones. So a row of such a pack that was deleted since the backup exists again: delete
+    /// Finds them like `opaque-id packs verify`. The backup's rows replace theirs, unless the recent table has
+    /// later ones. So a row of such a pack that was deleted since the backup exists again: delete
     /// it again. Rows of other packs stay as they are, even if the backup is older. The application may run
-    /// meanwhile. Restart it afterwards, because it refuses packs that are older than those it has seen. The
+    /// meanwhile. Restart it afterwards, because it refuses older packs than it has seen. The
     /// exit status is 1 if something is still corrupt or missing.
     #[command(after_help = "Examples:\n  \
         opaque-id packs restore --prefix event --backup-url postgres:///shop_yesterday events\n  \
@@ -471,8 +467,8 @@ pub(crate) enum Packs {
     },
     /// Encrypt again everything that is under an older secret or dictionary
     ///
-    /// The application may run meanwhile. A run that ends early loses nothing, and the next one skips the
-    /// finished part. Before you retire a secret, run it until it encrypts nothing and prints no warning.
+    /// The application may run meanwhile. A run that ends early loses nothing, and the next one continues.
+    /// Before you retire a secret, run it until it encrypts nothing and prints no warning.
     #[command(after_help = "Examples:\n  \
         opaque-id packs rekey --prefix event events\n  \
         opaque-id packs rekey --prefix cust --column customers.notes customers_notes")]
@@ -498,8 +494,9 @@ pub(crate) enum Packs {
         column: OfColumn,
         /// Keep the old dictionaries if the current one has not been current for this long
         ///
-        /// It must be longer than the longest transaction of the application. For a column, it must also be the time within which each process
-        /// has opened or refreshed the column: a value that is written with a deleted dictionary cannot be read.
+        /// Longer than the longest transaction of the application. For a column, each process must have
+        /// opened or refreshed the column within this time: a value that is written with a deleted dictionary
+        /// cannot be read.
         #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
         unused_for: u64,
     },
@@ -523,17 +520,17 @@ pub(crate) enum Packs {
     },
     /// Print all rows as JSON lines, decrypted
     ///
-    /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. A
-    /// row that changes meanwhile is printed in one of its states. Rows that cannot be read, or are not JSON,
-    /// are reported, the others are printed, and the exit status is 1.
+    /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON.
+    /// Rows that cannot be read, or are not JSON, are reported, the others are printed, and the exit status
+    /// is 1.
     Export(PackedTable),
     /// Write rows into a table: the lines of `opaque-id packs export`, or the rows of another table of the
     /// database
     ///
-    /// Rows of a file replace rows with the same keys, unless --keep is given. Rows of a table never do:
-    /// existing rows of the packs stay as they are. A run that ends early can be repeated, and continues
-    /// where it ended if rows are kept. Rows that are invalid or too long are reported,
-    /// the others are written, and the exit status is 1. `opaque-id packs create` creates the table.
+    /// Rows of a file replace rows with the same keys, unless --keep is given. Rows of a table never do. A
+    /// run that ends early can be repeated, and continues where it ended if rows are kept. Rows that are
+    /// invalid or too long are reported, the others are written, and the exit status is 1. `opaque-id packs
+    /// create` creates the table.
     ///
     /// The application may run meanwhile. To move a table, first let the application write and delete in both
     /// tables, in the old one first, and read the old one. Then import, and then let it read the packs. Each
@@ -557,7 +554,6 @@ pub(crate) enum Packs {
     },
 }
 
-/// The options for the values of an encrypted column.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OfColumn {
     /// The table is that of an encrypted column, and its values are in this column of the application's,
@@ -581,7 +577,6 @@ pub(crate) struct OfColumn {
     pub(crate) plaintext_json: bool,
 }
 
-/// The goals of a conversion.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Goal {
     /// Fill the blind index, and leave values as they are
@@ -592,7 +587,6 @@ pub(crate) enum Goal {
     Plaintext,
 }
 
-/// The normalizers of a blind index.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum NormalizerKind {
     /// Bytes are compared
@@ -603,7 +597,6 @@ pub(crate) enum NormalizerKind {
     Caseless,
 }
 
-/// The options for the rows of another table.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FromTable {
     /// Read rows from this table or view of the same database, after an optional schema and a dot, in the
@@ -670,7 +663,6 @@ fn table_name(name: &str) -> Result<String, InvalidTableName> {
     check_name(name).map(|()| name.to_owned())
 }
 
-/// Checks that SQL accepts a name in quotes in any dialect.
 fn quotable(name: &str) -> Result<String, String> {
     match name.is_empty() || name.contains(['"', '\'', '`', '\\', '\0']) {
         true => Err("expected a name without quotes and backslashes".to_owned()),
@@ -720,7 +712,6 @@ pub(crate) enum Separator {
     BlankLine,
 }
 
-/// The databases with their own encryption.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FunctionDialect {
     /// PostgreSQL, with its extension pgcrypto
@@ -731,7 +722,6 @@ pub(crate) enum FunctionDialect {
     Mariadb,
 }
 
-/// The database of the SQL.
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
@@ -812,12 +802,11 @@ pub(crate) struct Resource {
     pub(crate) secrets: Secrets,
 }
 
-/// Returns the name for `--key`. An integer's ids do not depend on the width of its column.
+/// An integer's ids do not depend on the width of its column.
 pub(crate) fn name(key: KeyKind) -> &'static str {
     if key.is_integer() { "int" } else { key.name() }
 }
 
-/// Reads a kind of key by its name in the derive or in `--key`.
 pub(crate) fn key_kind(name: &str) -> Result<KeyKind, String> {
     let kind = if name == "int" { Ok(KeyKind::I64) } else { name.parse::<KeyKind>() };
     let kind = kind.map_err(|expected| format!("unknown key `{name}`; {expected}"))?;
@@ -851,7 +840,7 @@ fn forms() -> impl TypedValueParser<Value = FormKind> {
         ("uuid", "A UUID of version 8"),
     ];
     let forms = forms.map(|(name, help)| PossibleValue::new(name).help(help));
-    // A mapping table stores these ids, and this command does not read one.
+    // This command reads no mapping table.
     let mapped = ["mapped", "mapped_uuid"].map(|name| PossibleValue::new(name).hide(true));
     PossibleValuesParser::new(forms.into_iter().chain(mapped)).try_map(|name| form_kind(&name))
 }

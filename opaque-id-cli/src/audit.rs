@@ -1,4 +1,4 @@
-//! The audit log of `opaque-id open`: a line of JSON per id, written before the answer is shown.
+//! The audit log of `opaque-id open`.
 
 use std::error::Error;
 use std::fs::File;
@@ -17,12 +17,12 @@ use crate::with_causes;
 pub(crate) struct AuditLog {
     path: PathBuf,
     file: File,
-    /// A line break, if a full disk has cut off the last line.
+    /// A line break after a line that a full disk has cut off.
     start: &'static str,
     user: User,
 }
 
-/// The user who runs the command. The names come from the environment, the uid from the kernel.
+/// The names come from the environment, the uid from the kernel.
 #[derive(Serialize)]
 struct User {
     user: Option<String>,
@@ -32,7 +32,7 @@ struct User {
     sudo_user: Option<String>,
 }
 
-/// A line. It omits the internal key, because the log would otherwise be the dictionary of ids that sealing
+/// The line omits the internal key, because the log would otherwise be the dictionary of ids that sealing
 /// prevents.
 #[derive(Serialize)]
 struct Line<'l> {
@@ -40,9 +40,8 @@ struct Line<'l> {
     #[serde(flatten)]
     user: &'l User,
     id: &'l str,
-    /// The resource. For a refused id, it is the one that the options name, if they do.
     resource: Option<&'l str>,
-    /// The domain. It shows which rows were read, even if the author of a file of resources renames them.
+    /// The domain shows which rows were read, even if the author of a file of resources renames them.
     domain: Option<&'l str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<&'l str>,
@@ -69,7 +68,7 @@ impl AuditLog {
         Ok(Self { path: path.to_owned(), file, start, user: User::of_this_process() })
     }
 
-    /// Writes a line before the answer. An error ends the command, because the answer must not be shown then.
+    /// An error ends the command, because the answer must not be shown then.
     pub(crate) fn write(
         &mut self,
         id: &str,
@@ -116,7 +115,7 @@ impl AuditLog {
     }
 }
 
-/// Returns whether the file's last line has no end. An unreadable file counts as complete.
+/// An unreadable file counts as complete.
 fn is_cut(path: &Path) -> bool {
     let last = || {
         let mut last = [0];

@@ -45,7 +45,6 @@ struct Record<'a> {
     verified: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<Timestamp>,
-    /// The resource, unless other fields show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +75,6 @@ struct Inspected<'a> {
     resource: Option<Known<'a>>,
 }
 
-/// A file's data of an id's resource.
 #[derive(Serialize)]
 struct Known<'a> {
     prefix: &'a str,
@@ -344,7 +342,7 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     })
 }
 
-/// The note on ids without a tag. A wrong secret opens them as well.
+/// A wrong secret opens ids without a tag as well.
 struct Unverified<'s> {
     opener: &'s Opener,
     is_refused: bool,
@@ -463,7 +461,7 @@ fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, B
     Ok(true)
 }
 
-/// Prints the fault of a malformed id to standard output, because it is the result here.
+/// The fault of a malformed id is the result here.
 fn inspect_all(
     out: &mut impl Write,
     listed: Option<&Resources>,
@@ -610,7 +608,6 @@ fn check_schema(
     Ok(report.is_good())
 }
 
-/// Processes every value and reports the invalid ones on standard error. Returns whether all were valid.
 fn each(
     values: &[String],
     mut act: impl FnMut(&str) -> Result<(), Box<dyn Error>>,

@@ -1,5 +1,4 @@
-//! The SQL of engines that use the dialect of another database, where it must differ. None of them runs here:
-//! `docs/ENGINES.md` gives the source of each line.
+//! The SQL of engines with another database's dialect. `docs/ENGINES.md` gives the source of each line.
 
 use std::error::Error;
 
@@ -14,10 +13,6 @@ pub(crate) enum Tables {
     Packs,
 }
 
-/// Returns the SQL that creates tables for `--dialect` or `--engine`.
-///
-/// # Errors
-/// The reason why the engine cannot have these tables.
 pub(crate) fn sql(
     target: &Target,
     tables: Tables,
@@ -57,7 +52,7 @@ fn refusal(engine: EngineKind, tables: Tables) -> Option<&'static str> {
 fn adapt(engine: EngineKind, sql: String) -> String {
     const IDENTITY: &str = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
     match engine {
-        // Integers of an identity column would all be inserted into one range.
+        // All integers of an identity column would be inserted into one range.
         EngineKind::Cockroach => without_storage(
             &sql.replace(IDENTITY, "INT8 NOT NULL DEFAULT unordered_unique_rowid() PRIMARY KEY"),
         ),
@@ -89,7 +84,6 @@ fn adapt(engine: EngineKind, sql: String) -> String {
     }
 }
 
-/// Removes the statements about PostgreSQL's storage of a column.
 fn without_storage(sql: &str) -> String {
     let lines = sql.split_inclusive('\n').filter(|line| !line.contains(" SET STORAGE "));
     lines.collect()

@@ -1,13 +1,10 @@
-//! The values of a command: its arguments, and the lines of standard input for the argument `-`.
-
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-/// The limit of a line, longer than any id or key. Longer lines are rejected without being stored.
+/// Longer than any id or key. Longer lines are rejected without being stored.
 const MAX_LEN: usize = 1024;
 const TOO_LONG: &str = "longer than any id or key";
 
-/// The source of a value, for messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Argument(usize),
@@ -26,7 +23,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Calls `each` with every value, or with `Err` for an invalid line. Skips blank lines.
+/// Calls `each` with `Err` for an invalid line. Skips blank lines.
 pub(crate) fn for_each(
     values: &[String],
     mut each: impl FnMut(Place, Result<&str, &'static str>) -> io::Result<()>,

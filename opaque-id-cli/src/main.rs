@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the messages of an error and its causes. A cause is omitted if the message before it ends with it,
-/// because some libraries repeat a cause that they also return as the source.
+/// A cause is omitted if the message before it ends with it, because some libraries repeat a cause that they
+/// also return as the source.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |message, cause| {
@@ -55,7 +55,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     })
 }
 
-/// Returns whether a character is a control character, or hides or reorders other text in a terminal.
+/// Such characters hide or reorder other text in a terminal.
 pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -71,7 +71,7 @@ pub(crate) fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// Prints an error in the arguments, or the requested help, without a misplaced secret.
+/// Nothing is printed with a misplaced secret.
 fn reject(error: &clap::Error) -> ExitCode {
     let shown = error.render();
     let ansi = shown.ansi().to_string();

@@ -1,5 +1,3 @@
-//! Output that commands share: results and problems.
-
 use std::error::Error;
 use std::io::{self, Write};
 
@@ -38,8 +36,7 @@ pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     })
 }
 
-/// Returns a value for a message. More hex digits than in a UUID may be a secret in the wrong place, even
-/// with spaces or typing errors.
+/// More hex digits than in a UUID may be a secret in the wrong place, even with spaces or typing errors.
 pub(crate) fn shown(value: &str) -> String {
     let groups = value.split(|c: char| !c.is_ascii_hexdigit());
     match groups.map(str::len).filter(|digits| *digits > 1).sum() {
@@ -53,8 +50,7 @@ pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), 
     Ok(writeln!(out, "{}", json(record)?)?)
 }
 
-/// Returns JSON with all invisible characters escaped, because the terminal does not show them, and the
-/// stream would remove some.
+/// The terminal does not show invisible characters, and the stream would remove some.
 pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
     let json = serde_json::to_string(record)?;
     let mut shown = String::with_capacity(json.len());

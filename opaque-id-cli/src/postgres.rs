@@ -1,7 +1,5 @@
-//! PostgreSQL's spelling of a table's name.
-
-/// Returns the name in quotes, like `quote_ident`, if SQL needs them for upper case, other characters or
-/// keywords. Existing quotes are kept. The name may have a schema.
+/// Returns the name in quotes, like `quote_ident`, if SQL needs them. Existing quotes are kept. The name may
+/// have a schema.
 pub(crate) fn quoted(table: &str) -> Option<String> {
     let parts = table.split('.');
     let is_quoted = table.contains('"') || parts.clone().all(is_plain);
@@ -20,8 +18,8 @@ fn is_plain(name: &str) -> bool {
         && !KEYWORDS.split(' ').any(|keyword| keyword == name)
 }
 
-/// The words that PostgreSQL 18 or an earlier version quotes: `SELECT word FROM pg_get_keywords() WHERE
-/// catcode <> 'U'`.
+/// PostgreSQL 18 or an earlier version quotes these words: `SELECT word FROM pg_get_keywords() WHERE catcode
+/// <> 'U'`.
 const KEYWORDS: &str = "\
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
     case cast char character check coalesce collate collation column concurrently constraint create cross \

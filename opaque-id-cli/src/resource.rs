@@ -1,5 +1,3 @@
-//! The resources of a command, from its options, a file of resources, or a file of subkeys.
-
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -18,14 +16,13 @@ pub(crate) struct Shown {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
     pub(crate) time: Option<Timestamp>,
-    /// Whether no row can have been created at this time.
     pub(crate) is_far: bool,
 }
 
 pub(crate) struct Opened {
     pub(crate) shown: Shown,
     pub(crate) key_id: KeyId,
-    /// Whether a tag shows that the secret is right. Otherwise any secret opens the id to some key.
+    /// Without a tag, any secret opens the id to some key.
     pub(crate) is_verified: bool,
     pub(crate) expires: Option<Timestamp>,
 }
@@ -40,17 +37,15 @@ enum Of {
     Listed { all: BTreeMap<String, Resource>, advice: &'static str },
 }
 
-/// A resource that seals and opens, unless it is mapped.
 pub(crate) struct Resource {
     pub(crate) described: Described,
     sealed: Option<RuntimeResource>,
-    /// Whether its ids are for logs.
     is_of_logs: bool,
 }
 
 impl Resources {
-    /// Reads the resources. A found file is trusted if it belongs to the user, to root, or, if `trusts_sudo`
-    /// is set, to the user of sudo.
+    /// A found file is trusted if it belongs to the user, to root, or, if `trusts_sudo` is set, to the user
+    /// of sudo.
     pub(crate) fn new(
         args: &args::Resource,
         opener: &Opener,
@@ -94,7 +89,6 @@ impl Resources {
         }
     }
 
-    /// Acts on an id with its resource. Returns the resource too.
     pub(crate) fn act<R>(
         &self,
         id: &str,
@@ -125,8 +119,8 @@ impl Resources {
     }
 }
 
-/// Acts on a UUID without a prefix. Resources that refuse foreign ids are tried first. If none of them
-/// accepts it, it belongs to the only remaining resource.
+/// Resources that refuse foreign ids are tried first. If none of them accepts the UUID, it belongs to the
+/// only remaining resource.
 fn act_on_uuid<'r, R>(
     resources: impl Iterator<Item = &'r Resource>,
     file: &str,
@@ -197,7 +191,6 @@ impl Resource {
         Ok((id, self.shown(sealed, key)))
     }
 
-    /// Opens an id, or a grant for its purpose.
     pub(crate) fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>> {
         let sealed = self.sealed()?;
         if self.is_of_logs {
@@ -223,8 +216,7 @@ impl Resource {
             }
             _ => {}
         }
-        // A cursor is accepted too. It has a tag, and its text starts differently from every id of the
-        // resource.
+        // A cursor has a tag, and its text starts differently from every id of the resource.
         Ok(match sealed.open_cursor(id) {
             Err(IdError::InvalidId(_)) => {
                 let opened = sealed.open(id).map_err(|error| self.of_other_form(id, error))?;
@@ -234,7 +226,6 @@ impl Resource {
         })
     }
 
-    /// Names the option for an id that has another form than the resource.
     fn of_other_form(&self, id: &str, error: IdError) -> Box<dyn Error> {
         let found = inspect(id);
         match found.form.filter(|_| found.is_well_formed() && found.cursor_of.is_none()) {
@@ -281,8 +272,8 @@ impl Resource {
 const NO_FILE: &str = "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads the \
     source), or name the resource by --prefix and --key";
 
-/// Returns the resource with this prefix. Options add to the file and must agree with it, because a wrong
-/// kind of key, form or domain opens ids without a tag to wrong keys.
+/// Options must agree with the file, because a wrong kind of key, form or domain opens ids without a tag to
+/// wrong keys.
 fn given(
     prefix: &str,
     args: &args::Resource,
@@ -327,8 +318,7 @@ pub(crate) fn named(args: &args::Resource) -> Result<Described, Box<dyn Error>> 
     Ok(given(prefix, args, listed.as_ref())?)
 }
 
-/// Returns the resource of the options, the named resources of the file, or all resources of the file with
-/// sealed ids.
+/// Returns all resources of the file with sealed ids if nothing names others.
 pub(crate) fn described(
     args: &args::Resource,
     names: &[String],
@@ -373,7 +363,7 @@ macro_rules! shown {
 
 shown! { Uuid7 Ulid StructuredKey }
 
-/// Reads a UUID, 32 hex digits or a ULID. All are 16 bytes.
+/// All are 16 bytes: a UUID, 32 hex digits or a ULID.
 impl ShownKey for Uuid {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         if let Ok(ulid) = text.parse::<Ulid>() {
@@ -389,7 +379,6 @@ impl ShownKey for i64 {
     }
 }
 
-/// Returns the time of a UUID of version 1, 6 or 7.
 fn time(uuid: Uuid) -> Option<Timestamp> {
     let (seconds, nanoseconds) = uuid.get_timestamp()?.to_unix();
     Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()

@@ -1,5 +1,3 @@
-//! `opaque-id.toml`: the resources of an application.
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
@@ -34,7 +32,6 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// Creates a resource with the defaults of the derive.
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -51,7 +48,6 @@ impl Described {
 }
 
 impl Resources {
-    /// Reads the given file, or else a found one. Returns `None` if there is none.
     pub(crate) fn read(
         given: Option<&Path>,
         trusts_sudo: bool,
@@ -75,7 +71,7 @@ impl Resources {
 }
 
 impl Resources {
-    /// Returns the possible resources of a text: one by its prefix, or all with UUIDs.
+    /// Returns one resource by the text's prefix, or all with UUIDs.
     pub(crate) fn of(&self, found: &Inspection) -> Vec<&Described> {
         match (&found.prefix, found.form) {
             (Some(prefix), _) => {
@@ -93,7 +89,7 @@ fn find(folder: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// Refuses a found file of another user, because it determines how ids are opened. A named file is accepted.
+/// A found file of another user could determine how ids are opened. A named file is accepted.
 #[cfg(unix)]
 fn check_owner(file: &Path, trusts_sudo: bool) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -121,7 +117,7 @@ fn check_owner(_: &Path, _: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Applies git's rule for folders: root trusts the user who became root by sudo, and everyone trusts root.
+/// This is git's rule for folders: root trusts the user who became root by sudo, and everyone trusts root.
 #[cfg(unix)]
 fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)
@@ -184,7 +180,7 @@ fn described(prefix: &str, options: &dyn TableLike) -> Result<Described, String>
     Ok(found)
 }
 
-/// Returns the file's text. Derives with ids that may be confused are problems.
+/// Derives with ids that may be confused are problems.
 pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io::Result<String> {
     // A stable sort keeps the first derive in the source's order.
     derives.sort_by(|a, b| a.prefix.cmp(&b.prefix));

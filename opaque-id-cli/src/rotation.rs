@@ -5,7 +5,7 @@ use opaque_id_core::keyring::KeyId;
 
 use crate::args::Secrets;
 
-/// Returns the steps for the present secrets. They name key ids and never show a secret.
+/// The steps name key ids and never show a secret.
 pub(crate) fn plan(keyring: &Keyring, secrets: &Secrets) -> String {
     let entries = match (&secrets.keys_file, &secrets.shared_keys_file) {
         (Some(file), _) | (None, Some(file)) => file.display().to_string(),

@@ -1,5 +1,3 @@
-//! The derives in an application's source.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,21 +16,19 @@ use crate::files;
 
 pub(crate) struct Derive {
     pub(crate) prefix: String,
-    /// The kind of key as the derive spells it.
+    /// The derive's spelling.
     pub(crate) key: String,
     pub(crate) form: String,
     pub(crate) domain: Option<String>,
-    /// The table of the rows, if diesel or SeaORM declares it.
     pub(crate) table: Option<String>,
     pub(crate) name: String,
-    /// The type's path. It is valid in all targets of its package if it has a library.
+    /// The path is valid in all targets of its package if it has a library.
     pub(crate) path: String,
     /// The library, if it must name itself for this path.
     pub(crate) unnamed_library: Option<String>,
     pub(crate) place: String,
 }
 
-/// Returns the derives in files and folders, in their order, and the unreadable files.
 pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), String> {
     let mut reader = Reader::default();
     for source in sources {
@@ -54,10 +50,9 @@ pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), St
 #[derive(Default)]
 struct Reader {
     found: Vec<(PathBuf, Result<Derive, String>)>,
-    /// The files and folders of modules that are compiled only for tests.
+    /// Modules that are compiled only for tests.
     tests: BTreeSet<PathBuf>,
     packages: BTreeMap<PathBuf, Option<Package>>,
-    /// The files so far, so that each is read once.
     read: BTreeSet<PathBuf>,
 }
 
@@ -268,7 +263,6 @@ struct Options {
 }
 
 impl Options {
-    /// Reads the options. The derive itself checks them more closely.
     fn read(meta: &Meta) -> syn::Result<Self> {
         let mut options = Self::default();
         let text = |input: ParseStream<'_>| input.parse::<LitStr>().map(|text| text.value());
@@ -303,7 +297,7 @@ impl Options {
     }
 }
 
-/// Returns the attributes, including those inside of `cfg_attr` with any condition.
+/// The result includes attributes inside of `cfg_attr` with any condition.
 fn flat(attrs: &[Attribute]) -> Vec<Meta> {
     fn add(meta: Meta, all: &mut Vec<Meta>) {
         let inside = match &meta {
@@ -347,7 +341,7 @@ fn is_for_tests(attrs: &[Attribute]) -> bool {
     })
 }
 
-/// Returns whether a macro's tokens have the attribute. A text that mentions it does not count.
+/// A text that mentions the attribute does not count.
 fn has_attribute(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == "opaque_id",

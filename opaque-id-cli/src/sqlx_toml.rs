@@ -1,5 +1,3 @@
-//! `sqlx.toml`: the Rust types of columns in sqlx's macros.
-
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write;
@@ -11,8 +9,8 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use crate::source::{self, Derive};
 use crate::{files, lines, output, postgres};
 
-/// A given type: `users.id=my_app::User` for a column, or `users=my_app::User` for all columns that identify
-/// a table's rows.
+/// `users.id=my_app::User` for a column, or `users=my_app::User` for all columns that identify a table's
+/// rows.
 struct Given {
     table: String,
     column: Option<String>,
@@ -25,7 +23,7 @@ struct Override {
     ty: String,
 }
 
-/// Prints the overrides, or writes them into a file and keeps the rest of it. Returns notes for the caller.
+/// Returns notes for the caller.
 pub(crate) fn write(
     out: &mut impl Write,
     columns: &[String],
@@ -97,7 +95,6 @@ pub(crate) fn write(
     Ok(notes)
 }
 
-/// Returns the columns of a schema, with types from the options or the source.
 fn of_schema(
     url: &str,
     given: &[Given],
@@ -163,8 +160,8 @@ fn of_schema(
     Ok(overrides)
 }
 
-/// Returns the columns of UUIDs of the current schema, by PostgreSQL's own name of the table, with their
-/// types if they are not ids. Other databases check no parameters, and their drivers name no type `UUID`.
+/// Returns the columns of UUIDs that are not ids, with their types, by PostgreSQL's own name of the table.
+/// Other databases check no parameters, and their drivers name no type `UUID`.
 fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     if !url.starts_with("postgres") {
         return Ok(Vec::new());
@@ -177,8 +174,8 @@ fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     Ok(columns.collect())
 }
 
-/// Returns the possible derives of a table: the derives with its name, or else the derives with a name at its
-/// end, such as `Comment` for `article_comment`, if no other table ends with it.
+/// Returns the derives with the table's name, or else the derives with a name at its end, such as `Comment` for
+/// `article_comment`, if no other table ends with it.
 fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -> Vec<&'d Derive> {
     fn ends(table: &str) -> impl Iterator<Item = &str> {
         [table].into_iter().chain(table.match_indices('_').map(|(at, _)| &table[at + 1..]))
@@ -195,7 +192,7 @@ fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -
     found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// Returns whether a table has the name of a type or of its prefix, in the singular or the plural.
+/// The name may be in the singular or the plural.
 fn is_of(derive: &Derive, table: &str) -> bool {
     let letters = |name: &str| name.replace('_', "").to_lowercase();
     let table = letters(table);
@@ -248,7 +245,7 @@ impl Given {
     }
 }
 
-/// Returns whether the text is a Rust path, possibly with generic arguments.
+/// A path may have generic arguments.
 fn is_path(path: &str) -> bool {
     let starts = path.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == ':');
     starts && path.chars().all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
@@ -258,7 +255,6 @@ fn internal(ty: &str) -> String {
     format!("opaque_id_sqlx::Internal<{ty}>")
 }
 
-/// Returns the table of TOML with this path, and adds it if it is missing.
 fn section<'d>(document: &'d mut DocumentMut, path: &[&str]) -> Result<&'d mut Table, String> {
     path.iter().try_fold(document.as_table_mut(), |table, name| {
         let section = table.entry(name).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Files of subkeys. They open the ids of one resource on a machine that must not have the master secrets.
+//! Files of subkeys.
 //!
 //! A line is a JSON object, so it cannot be confused with an entry of a keyring. Each line describes its
 //! resource completely, so lines of several files can be joined.
@@ -24,7 +24,7 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audience: Option<String>,
     pub(crate) key_id: u8,
-    /// The check value of the secret. It reveals nothing about the secret.
+    /// It reveals nothing about the secret.
     pub(crate) check_value: String,
     pub(crate) subkeys: String,
 }
@@ -48,7 +48,6 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 impl Subkeys {
-    /// Returns whether a text has subkeys instead of entries of a keyring.
     pub(crate) fn are_in(text: &str) -> bool {
         lines(text).next().is_some_and(|(_, line)| line.starts_with('{'))
     }
@@ -61,14 +60,12 @@ impl Subkeys {
         Ok(Self { file: file.to_owned(), all })
     }
 
-    /// Returns the described resources, like a file of resources.
     pub(crate) fn resources(&self) -> Resources {
         let all = self.all.iter();
         let all = all.map(|(prefix, of)| (prefix.clone(), of.described.clone()));
         Resources { file: self.file.clone().into(), all: all.collect() }
     }
 
-    /// Checks that the options agree with the file.
     pub(crate) fn check(&self, args: &args::Resource) -> Result<(), String> {
         match (&args.prefix, &args.audience) {
             (Some(prefix), _) if !self.all.contains_key(prefix) => {
@@ -89,7 +86,6 @@ impl Subkeys {
         Some(&self.all.get(prefix)?.by_key_id.get(&key_id.get())?.0)
     }
 
-    /// Returns the content of the file for errors.
     pub(crate) fn holds(&self) -> String {
         let names = self.all.iter().map(|(prefix, of)| match &of.audience {
             Some(audience) => format!("`{prefix}` for the audience {audience:?}"),

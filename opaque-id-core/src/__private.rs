@@ -1,5 +1,5 @@
-//! Items for the derive, the adapters and the other crates of this family. They are not for users, but semver
-//! covers them: an adapter works with every later core of the same major version.
+//! Items for the other crates of this family. Semver covers them: an adapter works with every later core of
+//! the same major version.
 
 #[cfg(feature = "arbitrary1")]
 pub use arbitrary1;

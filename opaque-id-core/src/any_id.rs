@@ -1,5 +1,3 @@
-//! Ids of several resources, told apart by their prefixes.
-
 use crate::error::IdError;
 use crate::external::External;
 use crate::form::PrefixedForm;
@@ -10,9 +8,9 @@ use crate::resource::{InternalId, OpaqueId, SealedResource, stand_in};
 /// An internal id of one of several resources, such as for GraphQL's `node`, references to rows of several
 /// tables, or a search box.
 ///
-/// Derive it on an enum with an internal id in each variant. [`Keyring::open_any`] finds the variant by a
-/// text's prefix, and [`Keyring::seal_any`] is the way back. The resources must have the text, short or
-/// tagged form. Two variants with one prefix do not compile.
+/// Derive it on an enum with an internal id in each variant. [`Keyring::open_any`] and [`Keyring::seal_any`]
+/// convert. The resources must have the text, short or tagged form. Two variants with one prefix do not
+/// compile.
 ///
 /// ```
 /// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
@@ -82,7 +80,7 @@ impl Keyring {
     }
 }
 
-/// Opens the id of a variant, or returns an id that no row has if `number` is given. The derive calls it.
+/// Opens the id of a variant, or returns an id that no row has if `number` is given.
 ///
 /// # Errors
 /// The same as [`Keyring::open_any`].
@@ -104,10 +102,10 @@ pub const fn variant_prefix<I: InternalId>() -> &'static str {
     <I::Resource>::PREFIX
 }
 
-/// Checks that all prefixes differ.
+/// Checks that all prefixes differ, when the derive is compiled.
 ///
 /// # Panics
-/// If two variants have the same prefix. The check runs when the derive is compiled.
+/// If two variants have the same prefix.
 pub const fn assert_distinct(prefixes: &[&str]) {
     let mut i = 0;
     while i < prefixes.len() {

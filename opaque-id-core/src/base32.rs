@@ -6,7 +6,6 @@
 
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The characters of a word: sixty bits are six groups of two characters.
 const WORD_CHARS: usize = 12;
 
 static PAIRS: [u16; 1024] = {
@@ -19,11 +18,11 @@ static PAIRS: [u16; 1024] = {
     pairs
 };
 
-/// The values of each character as the first and as the second of a pair, or [`INVALID`].
+/// The values of a character as the first and as the second of a pair.
 type Values = [[u16; 256]; 2];
 
 static VALUES: Values = values(5);
-/// The values of hexadecimal digits. They are the first sixteen digits of base32.
+/// The first sixteen digits of base32 are hexadecimal.
 static HEX_VALUES: Values = values(4);
 
 const fn values(bits: u32) -> Values {
@@ -48,8 +47,7 @@ pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[1][usize::from(character)] != INVALID
 }
 
-/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register,
-/// because reading back stored bytes as one word stalls the CPU.
+/// They stay in a register, because reading back stored bytes as one word stalls the CPU.
 #[inline]
 fn encode_groups<const N: usize>(word: u64) -> u64 {
     const { assert!(N <= 4) }
@@ -65,9 +63,9 @@ fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
     text[8..].copy_from_slice(&(encode_groups::<2>(word) as u32).to_le_bytes());
 }
 
-/// Reads `N` characters. The second result has the bit [`INVALID`] if one is outside the alphabet.
+/// The second result has the bit [`INVALID`] if a character is outside the alphabet.
 ///
-/// It is out of line, because inlined it would keep the values of all characters until all are checked.
+/// Inlined, it would keep the values of all characters until all are checked.
 #[inline(never)]
 fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u16) {
     decode_pairs::<5, N>(&VALUES, text)
@@ -108,7 +106,6 @@ pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter
     Ok(((head >> 8) as u8, block))
 }
 
-/// Writes a 65-bit number with a first bit of zero.
 #[inline]
 pub(crate) fn encode_65(number: u64, text: &mut [u8; 13]) {
     let (head, tail) = text.split_first_mut().expect("13 characters");
@@ -116,7 +113,7 @@ pub(crate) fn encode_65(number: u64, text: &mut [u8; 13]) {
     encode_word(number, tail.first_chunk_mut().expect("12 characters"));
 }
 
-/// Reads a 65-bit number, or returns `None` if its first bit is not zero.
+/// Returns `None` if the first bit is not zero.
 #[inline]
 pub(crate) fn decode_65(text: &[u8; 13]) -> Result<Option<u64>, InvalidCharacter> {
     let (head, tail) = text.split_first().expect("13 characters");

@@ -1,5 +1,3 @@
-//! Cursors: sealed positions in lists.
-
 use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
@@ -12,19 +10,19 @@ use crate::prefix::{CURSOR, cursor_prefix};
 use crate::resource::OpaqueId;
 use crate::subkeys::Subkeys;
 
-/// A sealed position in a list of a resource's rows. An API returns it, and a client sends it to request the
-/// next page. [`IdRange`](crate::IdRange) has an example.
+/// A sealed position in a list of a resource's rows, the start of the next page. [`IdRange`](crate::IdRange)
+/// has an example.
 ///
-/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it from the id of the page's last row, and
-/// [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position). Every
-/// cursor carries a tag, so an altered or made-up cursor is refused.
+/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it, and
+/// [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position). Its tag
+/// lets the keyring refuse an altered or made-up cursor.
 ///
 /// Do not use an external id instead, unless it carries a tag
 /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)). A made-up id opens to a random key,
 /// and the share of such keys before a row reveals that row's key.
 ///
-/// Its text is the prefix, `_cursor_`, and 34 characters (`docs/FORMAT.md`). Treat it as opaque. With serde
-/// it is a string in human-readable formats and 22 bytes in the others.
+/// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque. With serde it is a string in
+/// human-readable formats and 22 bytes in the others.
 pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
 
 crate::value_traits!(Cursor: OpaqueId);
@@ -41,24 +39,22 @@ impl<T: OpaqueId> Cursor<T> {
     }
 }
 
-/// Seals the block of a key like the tagged form, but with separate subkeys.
+/// Seals like the tagged form, but with separate subkeys.
 pub(crate) fn seal(keys: &Subkeys, key_id: KeyId, key: u128) -> TaggedId {
     let [block, mac] = &keys.cursor;
     TaggedId::new(mac, key_id, block.encrypt(key))
 }
 
-/// Returns the unchecked block, or `None` if the tag is wrong.
 pub(crate) fn open(keys: &Subkeys, sealed: TaggedId) -> Option<u128> {
     let [block, mac] = &keys.cursor;
     Some(block.decrypt(sealed.authentic_block(mac)?))
 }
 
-/// Returns the block of a key in cursors and tokens. Zeros follow an integer.
+/// Zeros follow an integer.
 pub(crate) fn block<R: Repr>(repr: R) -> u128 {
     repr.to_plaintext(0)
 }
 
-/// Returns the unchecked stored value, or `None` if the subkeys are public and it is not the example.
 pub(crate) fn unblock<K: Key>(keys: &Subkeys, block: u128) -> Option<K::Repr> {
     keys.admit(K::Repr::from_plaintext(block, 0)?, K::EXAMPLE)
 }

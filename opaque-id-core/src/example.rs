@@ -1,5 +1,3 @@
-//! The example id of each resource for documentation, and the pattern of its ids.
-
 use crate::cursor::{self, Cursor};
 use crate::external::External;
 use crate::form::{Form, FormOf, Tagged};
@@ -9,8 +7,8 @@ use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> External<T> {
-    /// Returns the example id for documentation. It is sealed with
-    /// [`MasterSecret::example`](crate::MasterSecret::example), so only a keyring with that secret opens it.
+    /// Returns the example id for documentation, sealed with
+    /// [`MasterSecret::example`](crate::MasterSecret::example).
     ///
     /// An integer's example has the key 1, and a structured key's the sequence 1. The other kinds have the
     /// examples of their specifications. An id of a mapped form is the UUIDv4 of RFC 9562, appendix A.3.
@@ -39,8 +37,8 @@ impl<T: OpaqueId> External<T> {
     }
 
     /// Returns the regular expression of exactly the ids of this resource, such as
-    /// `^user_[0-9a-hjkmnp-tv-z]{26}$`. Its syntax is common to ECMA 262 (JSON Schema, OpenAPI), PCRE,
-    /// PostgreSQL and the `regex` crate.
+    /// `^user_[0-9a-hjkmnp-tv-z]{26}$`, in the syntax that ECMA 262 (JSON Schema, OpenAPI), PCRE, PostgreSQL
+    /// and the `regex` crate share.
     #[must_use]
     pub fn pattern() -> String {
         T::Form::pattern(T::PREFIX)
@@ -48,14 +46,14 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: OpaqueId> Cursor<T> {
-    /// Returns the example cursor for documentation, like [`External::example`].
+    /// Returns the example cursor for documentation.
     #[must_use]
     pub fn example() -> Self {
         let (keys, key_id) = example_subkeys(T::DOMAIN);
         Self::new(cursor::seal(&keys, key_id, cursor::block(T::Key::EXAMPLE)))
     }
 
-    /// Returns the regular expression that matches exactly the cursors of this resource, like
+    /// Returns the regular expression of exactly the cursors of this resource, like
     /// [`External::pattern`]: `^user_cursor_[0-9a-hjkmnp-tv-z]{34}$`.
     #[must_use]
     pub fn pattern() -> String {

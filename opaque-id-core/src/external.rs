@@ -1,5 +1,3 @@
-//! External ids: sealed or mapped ids that know their resource.
-
 use core::cmp::Ordering;
 use core::fmt;
 use core::marker::PhantomData;
@@ -19,13 +17,13 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// An external id of a resource, for an API, a URL, a webhook or a log.
 ///
 /// Its resource's [`Form`] determines how it prints and parses. It reveals neither order, count nor time of
-/// its key, and its `Ord` is only for sorted maps and sets. It implements no ORM's traits. Parsing checks
-/// shape and prefix and needs no secret. To check that an id is real, open it with
-/// [`Keyring::open`](crate::Keyring::open), or look it up in the table of a mapped resource.
+/// its key, and its `Ord` is only for sorted maps and sets. Parsing checks shape and prefix and needs no
+/// secret. To check that an id is real, open it with [`Keyring::open`](crate::Keyring::open), or look it up
+/// in the mapping table.
 ///
 /// With serde it is a string in human-readable formats and bytes in the others: 17 in the text form (key id
 /// and block), 9 or 17 in the short form, 22 in the tagged form (key id, block and tag), and the UUID's 16 in
-/// the uuid form and the mapped forms.
+/// the other forms.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId};
@@ -56,7 +54,7 @@ impl<T: OpaqueId> External<T> {
         self.0
     }
 
-    /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) writes the same text.
+    /// Writes the text into a buffer, without allocating.
     #[inline]
     pub fn encode(self, buffer: &mut TextBuffer) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)
@@ -76,7 +74,7 @@ impl<T: OpaqueId> External<T>
 where
     T::Form: Form<Body = Uuid>,
 {
-    /// Converts the id into a UUID. It has version 8 in the uuid form and any version in the mapped forms.
+    /// Converts the id into a UUID, of version 8 in the uuid form and any version in the mapped forms.
     #[must_use]
     pub fn to_uuid(self) -> Uuid {
         self.0
@@ -94,7 +92,7 @@ impl<T: MappedResource> External<T> {
     }
 }
 
-/// Converts any UUID. The conversion does not check that the mapping table has it.
+/// Converts any UUID, without the mapping table.
 impl<T: MappedResource> From<Uuid> for External<T> {
     fn from(uuid: Uuid) -> Self {
         Self::new(uuid)

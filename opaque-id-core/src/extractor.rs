@@ -1,5 +1,5 @@
-//! Settings that an extractor of a web framework passes to external ids through a thread-local, because serde
-//! has no place for them.
+//! The settings of an extractor of a web framework for external ids. They are in a thread-local, because
+//! serde has no place for them.
 
 use core::any::{Any, TypeId};
 use core::cell::Cell;
@@ -9,15 +9,15 @@ use crate::error::IdError;
 /// The settings for reading external ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Extractor {
-    /// Whether every value is a text, as in a URL. Other formats name the type of the next value.
+    /// The flag of an extractor that gets only texts, such as from a URL.
     pub is_text: bool,
-    /// Returns the `External<T>` of an old id. The first parameter is the type of the resource.
+    /// Returns the `External<T>` of an old id, by the resource's type.
     pub of_old_id: fn(TypeId, &str) -> OfOldId,
-    /// Returns the number of the stand-in row for a refused id. The first parameter is the resource's prefix.
+    /// Returns the number of the stand-in row for a refused id, by the resource's prefix.
     pub stand_in: fn(&'static str, &str) -> Option<u32>,
 }
 
-/// The `External<T>` of an old id, or `None` if old ids of its resource are not accepted.
+/// The `External<T>` of an old id, or `None` if its resource accepts none.
 pub type OfOldId = Option<Result<Box<dyn Any>, IdError>>;
 
 type Refused = (&'static str, IdError);
@@ -37,7 +37,7 @@ pub fn replace_extractor(extractor: Option<Extractor>) -> Option<Extractor> {
     EXTRACTOR.replace(extractor)
 }
 
-/// Records a refused id, because an error of serde carries only text.
+/// An error of serde carries only text.
 pub(crate) fn refuse(resource: &'static str, error: IdError) {
     if EXTRACTOR.get().is_some() {
         REFUSED.set(Some((resource, error)));

@@ -1,5 +1,4 @@
-//! The derives' rules for filling a field of a view and opening a field of a request. The types of the fields
-//! choose the rule.
+//! The derives' rules for the fields of views and requests. The types of the fields choose the rule.
 
 use core::marker::PhantomData;
 
@@ -8,9 +7,8 @@ use crate::parts::{Parts, Requests, Views};
 use crate::request::{IntoModel, RequestError};
 use crate::view::IntoView;
 
-/// The choice of how to fill a field of a view, by the types of both fields. Method resolution tries the
-/// traits in order, because each is implemented for one reference less than the one before. `M` is the
-/// model's field, `V` the view's.
+/// The choice of how to fill a view's field `V` from the model's field `M`. Method resolution tries the
+/// traits in order, because each is implemented for one reference less than the one before.
 #[derive(Debug)]
 pub struct Filling<M, V>(PhantomData<fn(M) -> V>);
 
@@ -61,7 +59,7 @@ impl<M: Parts<Views, V, H>, V, H> FillByParts<M, V, H> for &Filling<M, V> {
     }
 }
 
-/// Fills no field: it does not compile, with the message of [`IntoView`].
+/// Does not compile, with the message of [`IntoView`].
 pub trait FillNotAtAll<M, V> {
     /// Does not compile.
     fn fill(&self, field: M, keyring: &Keyring) -> V
@@ -78,7 +76,7 @@ impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
     }
 }
 
-/// The choice of how to open a field of a request by its type, like `Filling` for a view.
+/// The choice of how to open a request's field, like `Filling`.
 #[derive(Debug)]
 pub struct Opening<R>(PhantomData<fn(R)>);
 
@@ -90,8 +88,8 @@ impl<R> Opening<R> {
     }
 }
 
-/// Opens a field with ids in its parts. It is tried before `OpenByModel`, because models have no maps with
-/// only their keys opened.
+/// Opens a field with ids in its parts. It precedes `OpenByModel`, because models have no maps with only
+/// their keys opened.
 pub trait OpenByParts<R, M, H> {
     /// Opens the field.
     ///

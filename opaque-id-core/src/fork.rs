@@ -1,14 +1,14 @@
 //! Fork detection, so that a forked child does not use state twice.
 //!
-//! Calling `getpid()` before each key would cost four times the key. Linux wipes a page in a forked child on
-//! request, however the child was created, and reading the page costs nothing.
+//! Calling `getpid()` before each key would cost four times the key. Reading a page that Linux wipes in a
+//! forked child costs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A detector of forks since its creation or last check.
 ///
 /// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), even after the raw `clone`
-/// system call. Elsewhere, on older kernels and in QEMU's user mode, a different process id shows the fork.
+/// system call. Elsewhere, on older kernels and in QEMU's user mode, the process id shows the fork.
 ///
 /// It takes no lock, because a fork could leave it locked forever in the child.
 #[derive(Debug)]
@@ -31,7 +31,6 @@ impl Guard {
     }
 }
 
-/// Returns a number that differs between a child and its parent.
 #[inline]
 fn process() -> u64 {
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -49,14 +48,14 @@ mod wiped {
     use core::ptr;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-    /// The number of detected forks, at least one. Threads may count one fork twice.
+    /// Threads may count one fork twice.
     static FORKS: AtomicU64 = AtomicU64::new(0);
 
-    /// The wiped page, or null before the first call. It contains zero in a new child until the child has
+    /// The pointer is null before the first call. The page contains zero in a new child until the child has
     /// counted the fork.
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
-    /// The value of `PAGE` where the kernel wipes no pages. It is never read or written.
+    /// Marks a kernel that wipes no pages. It is never read or written.
     static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 
     #[inline]
@@ -68,9 +67,9 @@ mod wiped {
         if ptr::eq(page, &raw const NO_PAGE) {
             return None;
         }
-        // SAFETY: the pointer is neither null nor `NO_PAGE`, so `map` made the page. A page is aligned and
-        // large enough, its zeros are an `AtomicU64`, it is mapped until the process ends, and only such
-        // references point to it.
+        // SAFETY: the pointer is neither null nor `NO_PAGE`, so `map` made the page. It is aligned and large
+        // enough, its zeros are an `AtomicU64`, it is mapped until the process ends, and only such references
+        // point to it.
         let page = unsafe { &*page };
         if page.load(Ordering::Acquire) == 0 {
             // If two threads both count it, state is created once too often but never too rarely.
@@ -80,7 +79,7 @@ mod wiped {
         Some(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Creates the page without a lock. If two threads both create one, the first is kept.
+    /// If two threads both create a page, the first is kept.
     #[cold]
     fn first() -> *const AtomicU64 {
         let page = map().unwrap_or((&raw const NO_PAGE).cast_mut());
@@ -95,7 +94,7 @@ mod wiped {
         }
     }
 
-    /// The length of the mapping. The kernel rounds it up to a page.
+    /// The kernel rounds it up to a page.
     const LEN: usize = size_of::<AtomicU64>();
 
     fn map() -> Option<*mut AtomicU64> {

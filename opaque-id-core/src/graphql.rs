@@ -1,8 +1,8 @@
 //! Ids, cursors and Relay's connections for async-graphql 7.
 //!
 //! `External<User>` is the scalar `UserId`, and `Cursor<User>` is `UserCursor`. A malformed text is an error
-//! of the document that states the expected shape and does not repeat the text. A resolver opens the id.
-//! Answer a refusal like a missing row (`null` in most schemas).
+//! of the document that does not repeat the text. A resolver opens the id. Answer a refusal like a missing
+//! row (`null` in most schemas).
 //!
 //! Limit the complexity of documents (`SchemaBuilder::limit_complexity`), because with aliases one request
 //! can guess thousands of ids.
@@ -107,7 +107,7 @@ use crate::view::IntoView;
 ///
 /// # Errors
 /// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or
-/// if the arguments do not ask for one page with `first` and `after`, or with `last` and `before`.
+/// if the arguments are neither `first` and `after` nor `last` and `before`.
 pub fn page_request<T: SealedResource>(
     keyring: &Keyring,
     after: Option<String>,
@@ -136,8 +136,8 @@ pub fn page_request<T: SealedResource>(
     Ok(PageRequest::ascending(size, start.try_map(open)?))
 }
 
-/// Returns the connection of a page's rows. Each row becomes its view. `rows` are all rows of the query, as
-/// for [`PageRequest::finish`].
+/// Returns the connection of a page's views. `rows` are all rows of the query, as for
+/// [`PageRequest::finish`].
 pub fn connection<T, R, V>(
     keyring: &Keyring,
     request: &PageRequest<Position<T::Internal>>,
@@ -165,8 +165,7 @@ fn parse<T: core::str::FromStr<Err = IdError>>(value: &Value) -> Result<T, Strin
     }
 }
 
-/// Returns a name such as `LineItemId` for `line_item`. Different prefixes have different names, because `_`
-/// stays where no letter follows it.
+/// Different prefixes have different names, because `_` stays where no letter follows it.
 fn name(prefix: &str, suffix: &'static str) -> Cow<'static, str> {
     let mut name = String::new();
     for (i, word) in prefix.split('_').chain([suffix]).enumerate() {
@@ -213,7 +212,6 @@ scalars! {
     Cursor: "cursor",
 }
 
-/// The cursors of Relay's connections.
 impl<T: OpaqueId> CursorType for Cursor<T> {
     type Error = IdError;
 

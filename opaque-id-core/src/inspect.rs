@@ -1,9 +1,7 @@
-//! Inspection of ids without any secret.
-
 use uuid::Uuid;
 
 use crate::base32;
-use crate::error::{IdProblem, Invalid, Problem, TextProblem};
+use crate::error::{IdProblem, Invalid, InvalidReason, TextProblem};
 use crate::form::{
     Form, Mapped, SHORT_CHARS, SealedFormOf, Short, TAGGED_CHARS, TEXT_CHARS, Tagged, Text,
     UuidForm,
@@ -40,10 +38,9 @@ pub struct Inspection {
     pub prefix: Option<String>,
     /// The key id of the secret that the id claims to be sealed with.
     pub key_id: Option<KeyId>,
-    /// The UUID in the mapping table, if the resource is mapped. Ids of the text form and the mapped form
-    /// look the same.
+    /// The UUID in the mapping table, if the resource is mapped. Ids of the text form look the same.
     pub mapped_uuid: Option<Uuid>,
-    /// The prefix of the resource, if the text is a cursor. A cursor has the tagged form and another prefix.
+    /// The prefix of the resource, if the text is a cursor.
     pub cursor_of: Option<String>,
     /// The fault of the text; `None` if it is well formed.
     pub problem: Option<Invalid>,
@@ -64,7 +61,7 @@ impl Inspection {
     pub fn contained(&self) -> Option<&str> {
         let is_contained = matches!(
             self.problem,
-            Some(Invalid(Problem::Text(TextProblem::Surrounded | TextProblem::WhiteSpace)))
+            Some(Invalid(InvalidReason::Text(TextProblem::Surrounded | TextProblem::WhiteSpace)))
         );
         self.suggestion.as_deref().filter(|_| is_contained)
     }
@@ -89,8 +86,7 @@ impl Inspection {
     }
 }
 
-/// Inspects a text without any secret. Returns its form, prefix and key id, or its fault and the id that it
-/// probably means. It never fails.
+/// Inspects a text without any secret. It never fails.
 #[must_use]
 pub fn inspect(text: &str) -> Inspection {
     let exact = parse(text);
@@ -102,7 +98,7 @@ pub fn inspect(text: &str) -> Inspection {
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
         _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
-        Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
+        Some(Invalid(InvalidReason::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
             .map(|at| IdProblem::UpperCase { position: at + 1 }.into())
@@ -112,8 +108,6 @@ pub fn inspect(text: &str) -> Inspection {
     Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
-/// Finds the id in a copied text, such as a line of a log, a URL or a cell. Returns `None` if there is no id
-/// or more than one.
 fn find(text: &str) -> Option<String> {
     let visible: String = text.replace("%5F", "_").replace("%5f", "_");
     let is_invisible =
@@ -150,7 +144,6 @@ fn well_formed(text: &str) -> Option<String> {
     [text.to_owned(), fix(text)].into_iter().find(|id| parse(id).is_well_formed())
 }
 
-/// Corrects capitals and similar characters.
 fn fix(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     match lower.rsplit_once('_') {
@@ -228,7 +221,7 @@ fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
         (Ok(uuid), _) => return Inspection::well_formed::<Uuid7, UuidForm>(None, uuid),
-        (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid))
+        (Err(Invalid(InvalidReason::Id(IdProblem::NotVersion8))), Ok(uuid))
             if uuid.get_version_num() == 7 =>
         {
             return Inspection::invalid(TextProblem::InternalKey("UUIDv7"));

@@ -1,19 +1,16 @@
 //! This crate's `Internal<T>`, and the macros that write an adapter's.
 //!
-//! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate. A core with
-//! features for ORMs would need a new major version, and another `External<T>`, for each of theirs. So
-//! `internal_id!` writes the newtype and the common impls, an adapter adds its ORM's traits, and the derive
-//! that it re-exports sets `OpaqueId::Internal` to that type. `.bind(keyring.open(id)?)` then needs no
-//! conversion. The macro is an API between separately versioned crates.
+//! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate. Features for
+//! ORMs would give this crate a new major version for each of theirs. So `internal_id!` writes the newtype
+//! and the common impls, an adapter adds its ORM's traits, and its derive sets `OpaqueId::Internal` to that
+//! type. The macro is an API between separately versioned crates.
 //!
 //! An internal id contains the stored value (`Uuid` or an integer), not the key. So its order is the
-//! database's, and an adapter delegates to the driver's impls for that type. The kind of key is a check on
-//! the way in and a view on the way out.
+//! database's, and an adapter delegates to the driver's impls for that type.
 
 use crate::private::{MayEnter, RawKeyOf};
 use crate::resource::{OpaqueId, ReprOf};
 
-/// Writes the newtype `Internal<T>` and the impls of all adapters.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id {
@@ -68,8 +65,8 @@ macro_rules! internal_id {
                 Self($crate::__private::random_uuid(), ::core::marker::PhantomData)
             }
 
-            /// Generates a UUIDv7 for a resource with UUIDs of several versions. It is greater than every
-            /// earlier UUIDv7 of this process.
+            /// Generates a UUIDv7 that is greater than every earlier UUIDv7 of this process, for a resource
+            /// with UUIDs of several versions.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -82,8 +79,8 @@ macro_rules! internal_id {
                 Self($crate::key::Key::into_repr(key), ::core::marker::PhantomData)
             }
 
-            /// Returns when the key was generated, with the key's own precision (a millisecond). External ids
-            /// hide the time. Keep it inside the application.
+            /// Returns when the key was generated, with the key's precision. External ids hide the time. Keep
+            /// it inside the application.
             #[must_use]
             pub fn expose_time(self) -> ::std::time::SystemTime
             where
@@ -174,7 +171,7 @@ macro_rules! internal_id {
     };
 }
 
-/// Compares and copies a type by its first field, independently of its parameter.
+/// Compares and copies by the first field, independently of the parameter.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! value_traits {
@@ -203,7 +200,6 @@ macro_rules! value_traits {
     };
 }
 
-/// Forbids the conversions into raw keys. The compiler's error states the alternative.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! from_internal_id {
@@ -220,8 +216,6 @@ macro_rules! from_internal_id {
     )*};
 }
 
-/// Writes a conversion into an `Internal<T>`. Where it is impossible, the compiler's error states the
-/// alternative.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! into_internal_id {
@@ -242,7 +236,6 @@ macro_rules! into_internal_id {
     )*};
 }
 
-/// Writes an adapter's `Internal<T>` and its conversions from and to the core's.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! adapter_internal_id {
@@ -262,13 +255,13 @@ macro_rules! adapter_internal_id {
 
 internal_id! {
     /// An internal id of a resource: the stored key. It cannot leave the application by accident. This type
-    /// is for crates without an ORM. An adapter's own type goes to the database, and the two convert with
+    /// is for crates without an ORM; an adapter's own type goes to the database, and the two convert with
     /// `From`.
     ///
-    /// It is as large as its key and has the database's order. It implements neither `Serialize`,
-    /// `Deserialize` nor `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key)
-    /// and [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits below
-    /// never apply: with them, the compiler's error states the alternative.
+    /// It is as large as its key and has the database's order. It converts from and to a raw key only by
+    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key), and `Debug` hides the key. The
+    /// impls of `Serialize`, `Deserialize` and `Display` below never apply: with them, the compiler's error
+    /// states the alternative.
     ///
     /// ```
     /// use opaque_id_core::{Internal, OpaqueId};
@@ -296,7 +289,6 @@ impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
     }
 }
 
-/// Implements serde's traits for an `Internal<T>` so that the impls never apply.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 #[macro_export]
@@ -330,7 +322,6 @@ macro_rules! internal_id_serde {
     };
 }
 
-/// Does nothing without the feature `serde`.
 #[cfg(not(feature = "serde"))]
 #[doc(hidden)]
 #[macro_export]
@@ -338,7 +329,6 @@ macro_rules! internal_id_serde {
     ($name:ident) => {};
 }
 
-/// Implements `Arbitrary` of the crate `arbitrary` for an `Internal<T>`.
 #[cfg(feature = "arbitrary1")]
 #[doc(hidden)]
 #[macro_export]
@@ -361,7 +351,6 @@ macro_rules! internal_id_arbitrary {
     };
 }
 
-/// Does nothing without the feature `arbitrary1`.
 #[cfg(not(feature = "arbitrary1"))]
 #[doc(hidden)]
 #[macro_export]
@@ -369,13 +358,12 @@ macro_rules! internal_id_arbitrary {
     ($name:ident) => {};
 }
 
-/// Implements `Arbitrary` of the crate `proptest` for an `Internal<T>`.
 #[cfg(feature = "proptest1")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id_proptest {
     ($name:ident) => {
-        /// Generates any key that the resource can have. A failing case shrinks toward the smallest key.
+        /// Generates any key of the resource. A failing case shrinks toward the smallest key.
         impl<T: $crate::resource::OpaqueId> $crate::__private::proptest1::arbitrary::Arbitrary
             for $name<T>
         {
@@ -395,7 +383,6 @@ macro_rules! internal_id_proptest {
     };
 }
 
-/// Does nothing without the feature `proptest1`.
 #[cfg(not(feature = "proptest1"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
-// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
-// order.
+// cargo documents crates in any order, and links need this root until this crate is documented.
 #![doc(html_root_url = "https://docs.rs/opaque-id-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -22,6 +21,7 @@ pub mod generator;
 pub mod graphql;
 #[doc(hidden)]
 pub mod hazmat;
+/// Inspection of ids without any secret.
 pub mod inspect;
 mod internal;
 pub mod key;
@@ -56,8 +56,8 @@ pub mod manual {}
 
 /// The repository's guides and specifications. The one to moving a live API is in
 /// [opaque-id-axum](https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/).
-// The modules link to the documents in `docs` because nothing else in a package's folder is published. The
-// text before a document defines its links to other documents, because it takes precedence.
+// Nothing else in a package's folder is published. The text before a document defines its links to other
+// documents, because it takes precedence.
 #[cfg(doc)]
 pub mod guide {
     #[doc = "[by form]: crate::manual#which-form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
@@ -106,7 +106,7 @@ pub mod guide {
 #[doc(hidden)]
 pub mod __private;
 
-/// Writes a driver's traits for a newtype. This crate has no driver, so it writes none.
+/// Writes no impls, because this crate has no driver.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype {

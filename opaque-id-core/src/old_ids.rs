@@ -26,12 +26,12 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 ///   `FromStr`](i64#impl-FromStr-for-i64), ULIDs in either case. TypeIDs and texts of other
 ///   [forms](OldIdsBuilder::form) have one spelling;
 /// - before the date;
-/// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so
-///   without this bound any client could ask for all numbers and learn the new ids of all rows, including
-///   future ones. Any client can find out the bound, so it must not reveal the number of rows.
+/// - of a key that the API has ever shown, up to a round number. Without this bound any client could ask for
+///   all numbers and learn the new ids of all rows, including future ones. Any client can find out the bound,
+///   so it must not reveal the number of rows.
 ///
 /// Always answer with new ids. [`counts`](Self::counts) shows which old ids are still in use. With axum,
-/// `opaque_id_axum::OldIdsLayer` does all of it for every id that an extractor opens.
+/// `opaque_id_axum::OldIdsLayer` does all of it.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -67,7 +67,7 @@ pub struct OldIds<T: SealedResource> {
     new: AtomicU64,
 }
 
-/// A builder for an [`OldIds`]. [`OldIds::builder`] returns it.
+/// A builder for an [`OldIds`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct OldIdsBuilder<T: SealedResource> {
     old_ids: OldIds<T>,
@@ -98,7 +98,7 @@ pub struct Counts {
     pub not_shown: u64,
 }
 
-/// The seconds from 1970 to 9999, the last year of HTTP's dates.
+/// HTTP's dates end with the year 9999.
 const YEAR_9999: Duration = Duration::from_secs(253_370_764_800);
 
 type Read<R> = Box<dyn Fn(&str, &Keyring) -> Option<R> + Send + Sync>;
@@ -123,10 +123,9 @@ impl<T: SealedResource> OldIds<T> {
     /// enumerated, such as UUIDv4, need no bound: `IdRange::all()`.
     ///
     /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and so is the sequence of
-    /// a structured key. A list that is filtered by an old id answers differently beyond the bound, so an
-    /// exact bound would reveal the number of rows. Later rows up to the bound have old ids too.
-    /// [`exact_bound`](OldIdsBuilder::exact_bound) turns the rounding off. A time is not rounded: choose a
-    /// round one.
+    /// a structured key, because clients can find out an exact bound and so the number of rows. Later rows up
+    /// to the bound have old ids too. [`exact_bound`](OldIdsBuilder::exact_bound) turns the rounding off. A
+    /// time is not rounded: choose a round one.
     pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> OldIdsBuilder<T> {
         let old_ids =
             Self { shown, period, documentation: None, forms: Vec::new(), new: AtomicU64::new(0) };
@@ -141,7 +140,7 @@ impl<T: SealedResource> OldIds<T> {
         self.open_at(SystemTime::now(), text, keyring)
     }
 
-    /// Does the same as [`open`](Self::open) at another time.
+    /// Opens an id as [`open`](Self::open) does, at another time.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -168,8 +167,7 @@ impl<T: SealedResource> OldIds<T> {
                         }
                         return opened.map_err(|error| error.counted(T::PREFIX));
                     }
-                    // The keyring has got this secret since `build`, or `build` missed the overlap because it
-                    // compares only some keys.
+                    // `build` misses an overlap of keys that it does not compare.
                     Some(_) => {
                         let resource = T::PREFIX;
                         return Err(IdError::Ambiguous { resource }.counted(resource));
@@ -181,7 +179,6 @@ impl<T: SealedResource> OldIds<T> {
         self.open_old(now, text, keyring, refused).map_err(|error| error.counted(T::PREFIX))
     }
 
-    /// Returns each old form that parses the text, with the resulting id.
     fn read<'a>(
         &'a self,
         text: &'a str,
@@ -192,7 +189,6 @@ impl<T: SealedResource> OldIds<T> {
         self.forms.iter().filter_map(move |form| Some((form, read(form)?)))
     }
 
-    /// Reads an old id, or returns the reason why the text is not a new one.
     fn open_old(
         &self,
         now: SystemTime,
@@ -222,7 +218,7 @@ impl<T: SealedResource> OldIds<T> {
         Ok(OpenedId { id, old_form: Some(old_form) })
     }
 
-    /// Returns the counts of ids of each form since it was built: new ids first, then the old forms.
+    /// Returns the counts of each form since it was built: new ids first, then the old forms.
     pub fn counts(&self) -> impl Iterator<Item = Counts> + '_ {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let new = Counts { old_form: None, accepted: get(&self.new), ended: 0, not_shown: 0 };
@@ -235,14 +231,14 @@ impl<T: SealedResource> OldIds<T> {
         core::iter::once(new).chain(old)
     }
 
-    /// Returns the start of the deprecation, for the header `Deprecation` (RFC 9745), and the end of old ids,
-    /// for the header `Sunset` (RFC 8594).
+    /// Returns the period from the deprecation (header `Deprecation`, RFC 9745) to the end of old ids (header
+    /// `Sunset`, RFC 8594).
     #[must_use]
     pub fn period(&self) -> Range<SystemTime> {
         self.period.clone()
     }
 
-    /// Returns the address of the page that explains the change to clients, for the header `Link`.
+    /// Returns the address of the page about the change, for the header `Link`.
     #[must_use]
     pub fn documentation(&self) -> Option<&str> {
         self.documentation.as_deref()
@@ -250,8 +246,8 @@ impl<T: SealedResource> OldIds<T> {
 }
 
 impl<T: SealedResource> OldIdsBuilder<T> {
-    /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text is
-    /// accepted only if `write` returns it again, so `read` may be lenient.
+    /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text
+    /// must be what `write` returns, so `read` may be lenient.
     ///
     /// The key is the stored value: a `Uuid`, or an integer of the resource's width. Texts must not look like
     /// new ids. [`build`](Self::build) checks this with some keys only, and an ambiguous text is refused.
@@ -307,13 +303,13 @@ impl<T: SealedResource> OldIdsBuilder<T> {
         self
     }
 
-    /// Sets the address (a URI of RFC 3986) of the page that explains the change to clients.
+    /// Sets the address (a URI of RFC 3986) of the page about the change.
     pub fn documentation(mut self, address: impl Into<String>) -> Self {
         self.old_ids.documentation = Some(address.into());
         self
     }
 
-    /// Keeps the end of the range instead of rounding it up. Any client can find it out.
+    /// Keeps the exact end of the range. Any client can find it out.
     pub fn exact_bound(mut self) -> Self {
         self.is_bound_exact = true;
         self
@@ -389,8 +385,8 @@ impl<T: SealedResource<Key: Key<Repr = Uuid>>> OldIdsBuilder<T> {
     /// Accepts TypeIDs with this prefix.
     ///
     /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Give the
-    /// sealing secret the key id 1, and use no secret with key id 0 until old ids have ended. Alternatively,
-    /// use the tagged form.
+    /// sealing secret the key id 1, and use no secret with key id 0 until old ids have ended. Or use the
+    /// tagged form.
     pub fn type_ids(self, prefix: &'static str) -> Self {
         let read = move |text: &str| Mapped::parse(prefix, text).ok();
         let write = move |uuid| Mapped::write(prefix, uuid, &mut TextBuffer::new()).to_owned();
@@ -415,12 +411,11 @@ impl<T: SealedResource<Form = Short>> OldIdsBuilder<T>
 where
     ReprOf<T>: Into<i64>,
 {
-    /// Accepts ids of the text form for a resource that has moved to the short form. They open with the
-    /// keyring's secrets, including ids of integers that have shorter ids.
+    /// Accepts ids of the text form for a resource that has moved to the short form, including ids of
+    /// integers that have shorter ids.
     pub fn text_form(self) -> Self {
         let read = |text: &str, keyring: &Keyring| {
             let key = keyring.read::<T, Text>(Text::parse(T::PREFIX, text).ok()?)?;
-            // For any other integer, this text is the new id.
             has_short_id(key).then_some(key)
         };
         self.add(Text::NAME, Box::new(read), None)

@@ -1,4 +1,4 @@
-//! Pages of a list: their queries and answers.
+//! Pages of a list.
 
 #[cfg(feature = "tokens")]
 mod listing;
@@ -61,11 +61,11 @@ pub struct PageRequest<P> {
 pub enum Start<P> {
     /// The list's first row.
     First,
-    /// The row after a position in the list's order: the next page.
+    /// The next page: it starts after a position in the list's order.
     After(P),
-    /// The start of the page that ends before a position in the list's order: the previous page.
+    /// The previous page: it ends before a position in the list's order.
     EndBefore(P),
-    /// The start of the page that ends with the list's last row.
+    /// The list's last page.
     Last,
 }
 
@@ -111,14 +111,14 @@ impl<P> PageRequest<P> {
     }
 
     /// Returns whether the query must be ordered descending. For a previous and for the last page this is the
-    /// reverse of the list's order; [`finish`](Self::finish) returns the rows in the list's order.
+    /// reverse of the list's order.
     #[must_use]
     pub fn is_descending(&self) -> bool {
         self.list_descends != matches!(self.start, Start::EndBefore(_) | Start::Last)
     }
 
-    /// Returns the position after which the query starts, in the query's order: its rows are greater, or less
-    /// if it [is descending](Self::is_descending). Returns `None` for the first and the last page.
+    /// Returns the position after which the query starts, in the query's order. Returns `None` for the first
+    /// and the last page.
     #[must_use]
     pub fn position(&self) -> Option<&P> {
         match &self.start {
@@ -127,15 +127,14 @@ impl<P> PageRequest<P> {
         }
     }
 
-    /// Returns the `LIMIT` of the query. It is one row more than the page, to show whether there is another
-    /// page.
+    /// Returns the `LIMIT` of the query: one row more than the page, to show whether there is another page.
     #[must_use]
     pub fn fetch(&self) -> u32 {
         u32::from(self.limit) + 1
     }
 
-    /// Converts the rows of the query into the page. `seal` returns the cursor or position of a row for the
-    /// next or previous page: [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) or [`Listing::seal`].
+    /// Converts the rows of the query into the page. `seal` returns a row's cursor or position:
+    /// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) or [`Listing::seal`].
     #[must_use]
     pub fn finish<R, C>(&self, mut rows: Vec<R>, seal: impl Fn(&R) -> C) -> Page<R, C> {
         let has_more = rows.len() > usize::from(self.limit);
@@ -162,7 +161,7 @@ impl<P> PageRequest<P> {
 }
 
 impl<I: InternalId> PageRequest<Position<I>> {
-    /// Returns the range of the rows for `BETWEEN`. Its methods narrow it, such as to a period.
+    /// Returns the range of the rows for `BETWEEN`. Its methods narrow it.
     #[must_use]
     pub fn range(&self) -> IdRange<I> {
         match (self.position(), self.is_descending()) {
@@ -175,19 +174,17 @@ impl<I: InternalId> PageRequest<Position<I>> {
 
 /// A page of a list: its rows in the list's order, and the cursors or positions of its neighbors.
 ///
-/// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize` because rows are models: put
-/// its fields into the API's own type.
+/// It does not implement serde's `Serialize` because rows are models: put its fields into the API's own type.
 #[derive(Debug)]
 pub struct Page<R, C> {
     /// The rows, no more than the limit.
     pub rows: Vec<R>,
-    /// Whether the list continues in the direction of the request: beyond the last row, or before the first
-    /// row for the last page and a page that ends before a position.
+    /// The flag says that the list continues in the direction of the request: beyond the last row, or before
+    /// the first row for the last page and a page that ends before a position.
     pub has_more: bool,
-    /// The cursor or position for the page after the last row, if the list continues there.
+    /// The cursor or position for the page after the last row, if there is one.
     pub next: Option<C>,
-    /// The cursor or position for the page before the first row, unless this page is known to be the list's
-    /// first.
+    /// The cursor or position for the page before the first row, unless this is known to be the first page.
     pub previous: Option<C>,
 }
 

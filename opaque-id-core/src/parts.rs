@@ -1,8 +1,7 @@
 //! Containers with ids in some of their parts, such as a map from names to ids.
 //!
-//! The types of both sides determine which parts differ. On stable Rust, impls for the different cases would
-//! overlap. So each has its own marker as its last parameter, and the compiler infers it because only one
-//! case fits.
+//! On stable Rust, impls for the different cases would overlap. So each has its own marker as its last
+//! parameter, and the compiler infers it because only one case fits.
 
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
@@ -29,19 +28,12 @@ macro_rules! markers {
 }
 
 markers! {
-    /// The marker of a conversion by [`IntoView`] or [`IntoModel`].
     Whole<>;
-    /// The marker of a conversion by [`Parts`].
     InParts<H>;
-    /// The marker of a part that stays the same.
     Same<>;
-    /// The marker of a part that changes.
     Becomes<H>;
-    /// The marker of a map with values that change.
     Values<H>;
-    /// The marker of a map with keys and values that change.
     Entries<G, H>;
-    /// The marker of a container with items that change.
     Each<H>;
 }
 
@@ -72,7 +64,7 @@ impl<D, M: Parts<D, V, H>, V, H> Changed<D, V, InParts<H>> for M {
     }
 }
 
-/// A container that changes in some of its parts, or in each item in some of its parts.
+/// A container that changes in some of its parts.
 pub trait Parts<D, V, H>: Sized {
     /// Converts these parts.
     ///
@@ -81,7 +73,6 @@ pub trait Parts<D, V, H>: Sized {
     fn change_parts(self, keyring: &Keyring) -> Result<V, RequestError>;
 }
 
-/// Writes the impl of a tuple, with `-> V H` for each element that changes.
 macro_rules! tuples {
     (@to $M:ident) => { $M };
     (@to $M:ident $V:ident) => { $V };
@@ -120,8 +111,7 @@ tuples! {
     (0 A -> X F, 1 B -> Y G, 2 C -> Z H)
 }
 
-/// Writes the impls of a map with changing values, or changing keys and values. `IntoView` and `IntoModel`
-/// convert maps if only the keys change.
+/// `IntoView` and `IntoModel` convert maps if only the keys change.
 macro_rules! maps {
     ($($map:ident[$($S:ident: $hasher:path)?]: $($key:path),+;)*) => {$(
         impl<D, K, V, W, H, $($S)?> Parts<D, $map<K, W, $($S)?>, Values<H>> for $map<K, V, $($S)?>

@@ -30,12 +30,10 @@ pub const fn is_prefix(prefix: &str) -> bool {
 
 pub(crate) const CURSOR: &str = "cursor";
 
-/// Returns the start of a resource's cursors, without the underscore.
 pub(crate) fn cursor_prefix(prefix: &str) -> String {
     format!("{prefix}_{CURSOR}")
 }
 
-/// Returns the prefix of the resource with cursors that start with this text.
 pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
     prefix.strip_suffix("_cursor")
 }
@@ -57,8 +55,8 @@ impl<'p, R: Copy + PartialEq> Prefixes<'p, R> {
     /// ids.
     ///
     /// # Errors
-    /// The other resource and its prefix, if a text could belong to both. Either their prefixes are the same,
-    /// or ids of one look like cursors of the other. In this case the other one has the shorter prefix.
+    /// The other resource and its prefix, if a text could belong to both: both prefixes are the same, or ids
+    /// of one look like cursors of the other, the one with the shorter prefix.
     pub fn claim(
         &mut self,
         prefix: &'p str,

@@ -1,14 +1,13 @@
 //! Traits that only this family of crates implements or names.
 //!
-//! `Internal<T>` also "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing
-//! satisfies. The impls cost nothing, and the compiler then says to seal the id instead of proposing a
-//! feature of serde.
+//! `Internal<T>` "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing satisfies.
+//! The compiler then says to seal the id instead of proposing a feature of serde.
 
 use core::marker::PhantomData;
 
 use uuid::Uuid;
 
-/// The supertrait of `Key`, `Repr`, `Form` and `InternalId`. Only this crate and its adapters implement it.
+/// The supertrait of traits that only this crate and its adapters implement.
 pub trait Private {}
 
 /// The bounds of a stored key for `trusted`.
@@ -17,20 +16,19 @@ pub trait SerdeRepr: serde_core::Serialize + serde_core::de::DeserializeOwned {}
 #[cfg(feature = "serde")]
 impl<R: serde_core::Serialize + serde_core::de::DeserializeOwned> SerdeRepr for R {}
 
-/// The bounds of a stored key for `trusted`. Without the feature `serde` there are none.
+/// Without the feature `serde` there are no bounds.
 #[cfg(not(feature = "serde"))]
 pub trait SerdeRepr {}
 #[cfg(not(feature = "serde"))]
 impl<R> SerdeRepr for R {}
 
-/// A stand-in for `Internal<T>` in bounds that never hold, so that rustc prints our message.
+/// A stand-in for `Internal<T>` in bounds that never hold.
 ///
-/// With `Internal<T>: MayLeave` it would print the foreign trait's message.
+/// With `Internal<T>: MayLeave`, rustc would print the foreign trait's message instead of ours.
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
-/// A stand-in for `Internal<T>` in the bounds of conversions into it, for the same reason. `K` is the kind of
-/// key.
+/// A stand-in for `Internal<T>` in the bounds of conversions into it. `K` is the kind of key.
 #[derive(Debug)]
 pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
 

@@ -1,4 +1,4 @@
-//! Randomness of the operating system, and of a ChaCha generator per thread that is seeded from it.
+//! Randomness.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::fork::Guard;
 
-/// The source of a generator's randomness: [`SystemRandom`], or one that a test controls.
+/// A generator's source of randomness: [`SystemRandom`], or one that a test controls.
 ///
 /// Keys are only as unpredictable as this source.
 pub trait Random {
@@ -32,7 +32,7 @@ pub trait Random {
 }
 
 /// A cryptographic random number generator per thread (ChaCha with 12 rounds). The operating system seeds it
-/// when the thread first uses it, and again in a forked child.
+/// at its first use in a thread, and again in a forked child.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRandom;
 
@@ -44,8 +44,7 @@ struct Local {
 impl Local {
     fn new() -> Self {
         Self {
-            // The guard comes before the seed, so that a fork between the two causes one seed too many
-            // instead of too few.
+            // A fork between the two must cause one seed too many instead of too few.
             guard: Guard::new(),
             rng: seeded(),
         }
@@ -67,10 +66,6 @@ fn seeded() -> ChaCha12Rng {
     ChaCha12Rng::from_seed(*seed)
 }
 
-/// Fills the slice by the operating system.
-///
-/// # Panics
-/// If the operating system's random number generator fails, or if there is none: on wasm32-unknown-unknown.
 pub(crate) fn fill_by_system(bytes: &mut [u8]) {
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     getrandom::fill(bytes).expect("the operating system's random number generator failed");

@@ -1,7 +1,7 @@
-//! Ranges of internal ids, as the two bounds of a `BETWEEN`.
+//! Ranges of internal ids.
 //!
 //! A made-up id without a tag opens to some key, and its place in a list reveals the rows around it. So a
-//! range accepts only a `Position`, and a client's input becomes one only by a cursor or a tag.
+//! range accepts only a `Position`.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -16,14 +16,14 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// up.
 ///
 /// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external id carries a tag
-/// ([`AuthenticatedResource`]), or from a row that the application has read. Converting a client's id without
-/// a tag does not compile.
+/// ([`AuthenticatedResource`]), or from a row that the application has read. Other conversions do not
+/// compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);
 
 impl<I: InternalId> Position<I> {
-    /// Returns the position of a row that the application has read, or looked up for a client. Nothing checks
-    /// that the row exists, so review every call of this function.
+    /// Returns the position of a row that the application has read. Nothing checks that the row exists, so
+    /// review every call of this function.
     #[must_use]
     pub fn of_row(id: I) -> Self {
         Self(id)
@@ -45,35 +45,10 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
 /// A range of a resource's internal ids for `WHERE id BETWEEN first AND last`: for pages by key, and for the
 /// rows of a period.
 ///
-/// The statement is the same with and without a cursor, so it is prepared once. Every method narrows the
-/// range. In an empty range the first id is greater than the last, and `BETWEEN` finds nothing.
+/// Every method narrows the range. In an empty range the first id is greater than the last, and `BETWEEN`
+/// finds nothing.
 ///
-/// ```
-/// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
-/// use std::time::{Duration, SystemTime};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// /// `GET /users?after=user_cursor_…`
-/// fn page(
-///     keyring: &Keyring,
-///     after: Option<Cursor<User>>,
-/// ) -> Result<IdRange<Internal<User>>, OpenError> {
-///     let after = after.map(|cursor| keyring.open_cursor(cursor)).transpose()?;
-///     Ok(IdRange::all().starting_after(after)) // … WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 20
-/// }
-///
-/// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let (first, second) = (Internal::<User>::generate(), Internal::<User>::generate());
-/// let range = page(&keyring, Some(keyring.seal_cursor(first)))?;
-/// assert!(!range.contains(first) && range.contains(second));
-///
-/// let today = SystemTime::now() - Duration::from_secs(86_400)..;
-/// assert!(range.created_in(today).contains(second));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The [`manual`](crate::manual#pages-and-times) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdRange<I> {
     first: I,
@@ -88,8 +63,8 @@ impl<I: InternalId> IdRange<I> {
         Self::between(first, last)
     }
 
-    /// Returns the part after a position, such as the previous page's last row. Without a position, returns
-    /// the whole range.
+    /// Returns the part after a position, such as the previous page's last row, or the whole range without
+    /// one.
     #[must_use]
     pub fn starting_after<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         let Some(Position(id)) = position.map(Into::into) else { return self };
@@ -97,9 +72,9 @@ impl<I: InternalId> IdRange<I> {
         next.map_or_else(Self::empty, |next| self.narrowed(next, *self.last.as_repr()))
     }
 
-    /// Returns the part before a position, such as the next page's first row, or the whole range without a
-    /// position. To get the page before the position, order by id descending. In a list that always descends,
-    /// this method gives the next page.
+    /// Returns the part before a position, such as the next page's first row, or the whole range without one.
+    /// To get the page before the position, order by id descending. In a list that always descends, this
+    /// gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         let Some(Position(id)) = position.map(Into::into) else { return self };
@@ -123,9 +98,9 @@ impl<I: InternalId> IdRange<I> {
         self.within(KeyOf::<I>::bounds(range))
     }
 
-    /// Returns the part with keys in a range. Layouts return such ranges: [`Uuid6::bounds`](TimeKey::bounds),
+    /// Returns the part with keys in a range of a layout: [`Uuid6::bounds`](TimeKey::bounds),
     /// [`Uuid8Layout::bounds`](crate::layout::Uuid8Layout::bounds),
-    /// [`Int64Layout::bounds`](crate::layout::Int64Layout::bounds) and
+    /// [`Int64Layout::bounds`](crate::layout::Int64Layout::bounds) or
     /// [`Shards::bounds`](crate::layout::Shards::bounds).
     #[must_use]
     pub fn within<K: Into<KeyOf<I>>>(self, keys: RangeInclusive<K>) -> Self {
@@ -135,8 +110,7 @@ impl<I: InternalId> IdRange<I> {
 
     /// Returns the smallest id of the range, the first operand of `BETWEEN`.
     #[must_use]
-    // It takes `self` by value because method resolution would prefer diesel's blanket `first` to one by
-    // reference.
+    // Method resolution would prefer diesel's blanket `first` to a method by reference.
     pub fn first(self) -> I {
         self.first
     }
@@ -159,7 +133,6 @@ impl<I: InternalId> IdRange<I> {
         self.first <= id && id <= self.last
     }
 
-    /// Returns the range up to a round key, so that its end does not reveal the number of rows.
     pub(crate) fn rounded_up(self) -> Self {
         let (_, max) = limits::<I>();
         let last = <KeyOf<I> as Key>::rounded_up(*self.last.as_repr()).min(max);

@@ -1,4 +1,4 @@
-//! Requests with external ids where the model has internal ones.
+//! Requests with external ids for models with internal ones.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -38,42 +38,15 @@ pub trait IntoModel<M> {
 
 /// An error for an id in a request that no row can have.
 ///
-/// Tell the client the field, so that it can correct the request, but not the reason: that is for the log.
+/// Tell the client the field, but not the reason: that is for the log.
 ///
-/// ```
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, IntoModel};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "team", form = "tagged")]
-/// struct Team;
-///
-/// struct NewUser {
-///     teams: Vec<Internal<Team>>,
-/// }
-///
-/// #[derive(serde::Deserialize, IntoModel)]
-/// #[model(into = NewUser)]
-/// #[serde(rename_all = "camelCase")]
-/// struct CreateUser {
-///     #[model(rename = "teams")]
-///     team_ids: Vec<External<Team>>,
-/// }
-///
-/// # let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// # let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// # let team_ids = vec![ours.seal(Internal::generate()), theirs.seal(Internal::generate())];
-/// let accepted: Result<NewUser, _> = ours.accept(CreateUser { team_ids });
-/// let error = accepted.err().expect("the second id was sealed with another secret");
-/// assert_eq!(error.pointer(), "/teamIds/1");
-/// assert_eq!(error.resource(), "team");
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
+/// The [`manual`](crate::manual#requests) has an example.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("the `{resource}` id at `{}` does not open: {problem}", self.pointer())]
 pub struct RequestError {
     resource: &'static str,
     problem: OpenError,
-    /// The path of the id, innermost segment first.
+    /// The innermost segment comes first.
     path: Vec<Segment>,
 }
 
@@ -129,7 +102,7 @@ impl Keyring {
     /// Converts a request into a model by opening all ids. The model's type follows from the use of the
     /// result.
     ///
-    /// Opening does not show whether a row exists, and is no access control: check both as before.
+    /// It neither looks up rows nor controls access: check both as before.
     ///
     /// # Errors
     /// [`RequestError`] at the first id that does not open. It contains the place of the id. Answer 422.
@@ -175,8 +148,7 @@ impl<R: IntoModel<M>, M, const N: usize> IntoModel<[M; N]> for [R; N] {
     }
 }
 
-/// Writes the impls of sets and maps. An error names the whole collection, because a set has no order and a
-/// map's key has no place of its own.
+/// An error names the whole collection, because a set has no order and a map's key has no place of its own.
 macro_rules! unordered {
     ($($of:ident<R $(=> $V:ident)? $(; $S:ident: $hasher:path)?>: $($bound:path),+;)*) => {$(
         impl<R, M, $($V,)? $($S)?> IntoModel<$of<M, $($V,)? $($S)?>> for $of<R, $($V,)? $($S)?>

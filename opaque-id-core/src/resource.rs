@@ -1,10 +1,9 @@
 //! Resources and their internal ids.
 //!
-//! Every read from a database and every opened id ends in `InternalId::from_repr`. Drivers accept more than
-//! keys: NULL and `'abc'` as 0, 1.9 as 1, 16 characters of text as 16 bytes. So an adapter checks the type
-//! that the driver reports, lets the driver read the value, and then calls `from_repr`. Each refusal is a
-//! `KeyError` with the same words for every ORM, except for NULL, because diesel and SeaORM recognize an
-//! outer join without a row by their own error.
+//! Drivers read more values as keys than a schema should have: NULL and `'abc'` as 0, 1.9 as 1, 16 characters
+//! of text as 16 bytes. So an adapter checks the type that the driver reports, and every decoded value and
+//! opened id ends in `InternalId::from_repr`. Its errors are the same for every ORM. NULL is the exception,
+//! because diesel and SeaORM recognize an outer join without a row by their own error.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -54,26 +53,24 @@ pub trait OpaqueId: Sized + 'static {
     /// `_` (TypeID's rule).
     const PREFIX: &'static str;
     /// The domain that subkeys are derived from, by default the prefix. Keep it when you rename a prefix, so
-    /// that old blocks still open. Two resources must not have the same domain, because they would open each
-    /// other's blocks. A resource that changes its kind of key needs a new domain
-    /// ([`Keyring::prepare`](crate::Keyring::prepare) checks this).
+    /// that old blocks still open. Two resources with one domain would open each other's blocks. A resource
+    /// that changes its kind of key needs a new domain ([`Keyring::prepare`](crate::Keyring::prepare) checks
+    /// this).
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
     fn slot() -> &'static Slot;
 }
 
-/// A resource with ids that a keyring seals and opens. Use it as a bound; every resource of a sealed form
-/// implements it.
+/// A resource with ids that a keyring seals and opens, for use as a bound.
 pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> {}
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
-/// A resource with ids that carry a tag, so made-up ids are refused without the database: the resources of
-/// the tagged form and the resources with integer keys. Use it as a bound; every such resource implements it.
+/// A resource with ids that carry a tag: one with the tagged form or an integer key. Made-up ids are refused
+/// without the database.
 ///
-/// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a
-/// list.
+/// An internal id that was opened from such an id converts into a [`Position`](crate::Position) in a list.
 pub trait AuthenticatedResource:
     OpaqueId<Form: AuthenticatedFormOf<<Self as OpaqueId>::Key>> + SealedResource
 {
@@ -81,7 +78,7 @@ pub trait AuthenticatedResource:
 
 impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> AuthenticatedResource for T {}
 
-/// A resource with ids in a mapping table. Use it as a bound; every resource of a mapped form implements it.
+/// A resource with ids in a mapping table, for use as a bound.
 pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
 
 impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
@@ -91,17 +88,8 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 
 /// An internal id of any adapter: the stored value of a [`Resource`](Self::Resource).
 ///
-/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over adapters.
-/// Only this crate, its adapters and `#[derive(IdNewtype)]` implement it.
-///
-/// ```
-/// use opaque_id_core::resource::{InternalId, SealedResource};
-/// use opaque_id_core::{External, Keyring};
-///
-/// fn show<I: InternalId<Resource: SealedResource>>(keyring: &Keyring, id: I) -> External<I::Resource> {
-///     keyring.seal(id)
-/// }
-/// ```
+/// Application code needs it only to be generic over adapters. Only this crate, its adapters and
+/// `#[derive(IdNewtype)]` implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
@@ -114,8 +102,7 @@ pub trait InternalId:
     /// The resource of the id.
     type Resource: OpaqueId;
 
-    /// Checks a stored value and converts it into an internal id. All adapters decode through this function,
-    /// so that invalid rows give the same error everywhere.
+    /// Checks a stored value and converts it into an internal id.
     ///
     /// # Errors
     /// [`KeyError::Invalid`] if the resource cannot have such a key.

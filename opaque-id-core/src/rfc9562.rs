@@ -12,7 +12,6 @@ pub(crate) const fn gather(uuid: u128) -> u128 {
     (uuid >> 80) << 74 | (uuid >> 64 & 0xfff) << 62 | uuid & ((1 << 62) - 1)
 }
 
-/// Returns the UUID of 122 bits with a version and variant.
 #[inline]
 pub(crate) const fn scatter(bits: u128, version: u128) -> u128 {
     (bits >> 74) << 80 | (bits >> 62 & 0xfff) << 64 | bits & ((1 << 62) - 1) | version

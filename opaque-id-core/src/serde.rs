@@ -21,7 +21,6 @@ trait Shown: FromStr<Err = IdError> {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, IdError>;
 
-    /// Returns the value of an old id, or `None` if an extractor accepts none here.
     fn of_old_id(_: &str, _: Extractor) -> Option<Result<Self, IdError>> {
         None
     }
@@ -124,8 +123,8 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 }
 
-/// A visitor of every type, so that an extractor refuses a number like a malformed text. Other formats may
-/// not name the type of the next value.
+/// It lets an extractor refuse a number like a malformed text. Other formats may not name the type of the
+/// next value.
 struct AnyVisitor<V>(ShownVisitor<V>);
 
 macro_rules! refuse_scalars {

@@ -5,8 +5,8 @@ use crate::prefix::{is_prefix, prefix_rule};
 /// A resource's place in the subkey tables of all keyrings.
 #[derive(Debug)]
 pub struct Slot {
-    /// One more than the index, or 0 until the index is first needed. The array is by the number of the kind
-    /// of key because the instances of a generic resource share a slot.
+    /// One more than the index, or 0 without an index, by the kind of key because the instances of a generic
+    /// resource share a slot.
     index_plus_one: [AtomicUsize; KINDS],
 }
 
@@ -24,7 +24,7 @@ impl Slot {
         Self { index_plus_one: [const { AtomicUsize::new(0) }; KINDS] }
     }
 
-    /// Returns a small number that is unique in the process for this resource and this kind of key.
+    /// Returns a small number that is unique in the process for this resource and kind of key.
     #[inline]
     pub(crate) fn index(&self, kind: usize) -> usize {
         let index_plus_one = &self.index_plus_one[kind];

@@ -1,4 +1,4 @@
-//! Subkeys: HKDF derives one from a master secret per label and domain.
+//! Subkeys.
 
 use core::fmt;
 
@@ -10,9 +10,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::hazmat::{AesBlock, Feistel, Ff1};
 
-/// The use of a subkey. This is the registry of labels; FORMAT.md lists them too.
+/// The use of a subkey. FORMAT.md lists them too.
 ///
-/// A label belongs to one use forever. A new use needs a new label: add it here first.
+/// A label belongs to one use forever: add a new use here first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Label {
@@ -79,17 +79,12 @@ impl Label {
     }
 }
 
-/// Computes HKDF-Expand of `label ‖ 0 ‖ domain` (RFC 5869, section 2.3).
-///
-/// # Panics
-/// If the subkey is longer than HKDF's limit of 8160 bytes.
 pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mut [u8]) {
     prk.expand_multi_info(&[label.as_str().as_bytes(), &[0], domain.as_bytes()], subkey)
         .expect("at most 8160 bytes");
 }
 
-/// The subkeys of ids and cursors in bytes: `block`, `feistel`, `tag`, `mac`, `cursor` and `short`, in the
-/// order of `opaque-id export-subkeys`.
+/// The subkeys `block`, `feistel`, `tag`, `mac`, `cursor` and `short`.
 pub type IdSubkeys = [u8; 184];
 
 pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubkeys) {
@@ -124,7 +119,7 @@ pub struct Subkeys {
 }
 
 impl Subkeys {
-    /// Derives the subkeys of a domain. The subkeys of the example secret are public.
+    /// The subkeys of the example secret are public.
     pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str, is_public: bool) -> Self {
         let mut of_ids = Zeroizing::new([0; size_of::<IdSubkeys>()]);
         expand_ids(prk, domain, &mut of_ids);
@@ -139,7 +134,7 @@ impl Subkeys {
         subkeys
     }
 
-    /// Creates only the subkeys of ids and cursors, so no token opens with them.
+    /// No token opens with them.
     pub(crate) fn of_ids(subkeys: &IdSubkeys) -> Self {
         fn next<'s, const N: usize>(rest: &mut &'s [u8]) -> &'s [u8; N] {
             let (subkey, after) = rest.split_first_chunk().expect("184 bytes in all");
@@ -171,7 +166,7 @@ impl Subkeys {
         (!self.is_public || repr == example).then_some(repr)
     }
 
-    /// Returns the cipher of tokens, unless its key is public or only the subkeys of ids are known.
+    /// Returns `None` if the key is public or unknown.
     #[cfg(feature = "tokens")]
     pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
         self.token.as_ref()

@@ -1,8 +1,7 @@
 //! Tokens: a key and a payload, sealed for one purpose by AES-256-GCM-SIV (RFC 8452). `docs/FORMAT.md`
 //! specifies them.
 //!
-//! For an id and a cursor, a block cipher and a short tag are enough, because they are one block. A token is
-//! as long as its payload.
+//! For an id and a cursor, a block cipher and a short tag are enough, because they are one block.
 
 use aes_gcm_siv::Nonce;
 use aes_gcm_siv::aead::{Aead, Payload};
@@ -17,14 +16,12 @@ const NONCE: usize = 12;
 
 pub(crate) const MAX_CHARS: usize = 16_384;
 
-/// The purpose of a token. A token opens only for the same purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Purpose {
     kind: &'static str,
     associated_data: Vec<u8>,
 }
 
-/// The kinds of tokens: the word after the prefix.
 pub(crate) const KINDS: [&str; 2] = [GRANT, POSITION];
 
 pub(crate) const GRANT: &str = "grant";
@@ -35,13 +32,11 @@ impl Purpose {
         Self::new(GRANT, &[purpose])
     }
 
-    /// Creates the purpose of a position. The filter is JSON and contains no zero byte, so the bytes show
-    /// where the list's name ends.
+    /// JSON contains no zero byte, so the bytes show where the list's name ends.
     pub(crate) fn position(listing: &str, filter: &str) -> Self {
         Self::new(POSITION, &[listing, filter])
     }
 
-    /// Creates a purpose that only parses.
     pub(crate) fn of_kind(kind: &'static str) -> Self {
         Self::new(kind, &[])
     }
@@ -102,8 +97,6 @@ impl Purpose {
         Ok(Token { key_id, nonce: *nonce, ciphertext: ciphertext.to_vec() })
     }
 
-    /// Returns the unchecked block of a key and the payload, or `None` if the token is not genuine or has
-    /// another purpose.
     pub(crate) fn open(&self, keys: &Subkeys, token: &Token) -> Option<(u128, Vec<u8>)> {
         let message = Payload { msg: &token.ciphertext, aad: &self.associated_data };
         let plaintext = keys.token()?.decrypt(&Nonce::from(token.nonce), message).ok()?;
@@ -118,7 +111,6 @@ pub(crate) struct Token {
     ciphertext: Vec<u8>,
 }
 
-/// The number of bytes in eight characters. Fewer bytes have as many characters as they need.
 const BYTES: usize = 5;
 
 fn encode_bytes(bytes: &[u8]) -> String {
@@ -133,7 +125,7 @@ fn encode_chunk(bytes: &[u8]) -> impl Iterator<Item = u8> {
     text.into_iter().take((8 * bytes.len()).div_ceil(5))
 }
 
-/// Reads bytes. Returns `None` unless the text is exactly the encoding of these bytes.
+/// Returns `None` unless the text is exactly the encoding of the bytes.
 fn decode_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * BYTES / 8);
     for chunk in text.as_bytes().chunks(8) {
@@ -162,7 +154,6 @@ mod tests {
         Subkeys::derive(&hkdf, domain, is_public)
     }
 
-    /// Anyone has the example's secret and could make up a token of the example's row.
     #[test]
     fn a_token_of_the_example_secret_is_refused() {
         let secret = b"opaque-id: example, not a secret";

@@ -1,8 +1,7 @@
-//! Serialization of internal ids inside a trust boundary, such as a job queue, a cache, or a message between
-//! services that share the database. Fields opt in with `#[serde(with = "…")]`.
+//! Serialization of internal ids inside a trust boundary, such as a job queue or a cache. Fields opt in with
+//! `#[serde(with = "…")]`.
 //!
-//! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows. [`Trusted`] lists
-//! the accepted types.
+//! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.
 //!
 //! ```
 //! use opaque_id_core::{Internal, OpaqueId};

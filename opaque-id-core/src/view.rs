@@ -1,4 +1,4 @@
-//! Views: the values of an API with external ids where the model has internal ones.
+//! Views with external ids of models with internal ones.
 
 use core::hash::{BuildHasher, Hash};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -8,8 +8,8 @@ use crate::keyring::Keyring;
 
 /// A model that becomes a view, the value that an API shows.
 ///
-/// Derive it on the view, `#[derive(View)] #[view(from = User)]`; the derive writes this impl for the model.
-/// Implement it by hand for views that the derive cannot describe, such as generic ones.
+/// Derive it on the view, `#[derive(View)] #[view(from = User)]`. Implement it by hand for views that the
+/// derive cannot describe, such as generic ones.
 ///
 /// An internal id of a sealed resource becomes its external id, also in `Option`, `Vec`, an array, a set,
 /// `Box`, `Arc<[_]>`, `Result`, and as a key of a map. A derived view also converts tuples of two and three
@@ -48,9 +48,9 @@ pub trait IntoView<V> {
 }
 
 impl Keyring {
-    /// Converts a model into a view, or a `Vec` of models into a `Vec` of views, by sealing all ids. The
-    /// view's type follows from the use of the result, such as `Json<UserView>`. It allocates only the
-    /// containers. The [`manual`](crate::manual#views) has an example.
+    /// Converts a model into a view, or a `Vec` of them, by sealing all ids. The view's type follows from the
+    /// use of the result, such as `Json<UserView>`. It allocates only the containers. The
+    /// [`manual`](crate::manual#views) has an example.
     pub fn view<M: IntoView<V>, V>(&self, model: M) -> V {
         model.into_view(self)
     }
@@ -74,7 +74,7 @@ impl<M: IntoView<V>, V> IntoView<Box<V>> for Box<M> {
     }
 }
 
-/// Converts the keys. The values stay as they are.
+/// Converts the keys.
 impl<K, L, V, S> IntoView<HashMap<L, V, S>> for HashMap<K, V, S>
 where
     K: IntoView<L>,
@@ -122,14 +122,14 @@ impl<M: IntoView<V> + Clone, V> IntoView<Arc<[V]>> for Arc<[M]> {
     }
 }
 
-/// Converts the value. The error stays as it is.
+/// Converts the value.
 impl<M: IntoView<V>, V, E> IntoView<Result<V, E>> for Result<M, E> {
     fn into_view(self, keyring: &Keyring) -> Result<V, E> {
         self.map(|model| model.into_view(keyring))
     }
 }
 
-/// A part of other views. It is filled from fields with a prefix. The derive implements it.
+/// A part of other views, filled from fields with a prefix. The derive implements it.
 pub trait ViewPart {
     /// The fields in their order.
     type Fields;

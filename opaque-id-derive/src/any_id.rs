@@ -1,5 +1,3 @@
-//! `#[derive(AnyId)]`: ids of several resources.
-
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;

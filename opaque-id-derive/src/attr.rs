@@ -1,4 +1,4 @@
-//! The parser of `#[opaque_id(…)]`. It reports every mistake at its place.
+//! The parser of the attributes. It reports every mistake at its place.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,14 @@ use syn::{
 
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
-    /// The place of the word `prefix`.
     pub(crate) option: Span,
     pub(crate) domain: LitStr,
-    /// The kind of key, or `None` for `Uuid7`.
+    /// `None` means `Uuid7`.
     pub(crate) key: Option<Type>,
     pub(crate) form: Ident,
-    /// The internal id, or `None` for the crate's `Internal<Self>`.
+    /// `None` means the crate's `Internal<Self>`.
     pub(crate) internal: Option<Type>,
-    /// The path of the core, or `None` for the crate that exports the derive.
+    /// `None` means the crate that exports the derive.
     pub(crate) krate: Option<Path>,
 }
 
@@ -39,7 +38,7 @@ struct Given {
 }
 
 impl Options {
-    /// Parses the options and reports all mistakes at once.
+    /// Reports all mistakes at once.
     pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
         let mut errors = Vec::new();
         if let Data::Union(data) = &input.data {
@@ -156,7 +155,7 @@ fn set<V: Parse>(
     Ok(())
 }
 
-/// Checks TypeID's rule. `opaque_id_core` checks it too, but without a span and a suggestion.
+/// `opaque_id_core` checks TypeID's rule too, but without a span and a suggestion.
 fn check_prefix(prefix: &LitStr) -> Result<()> {
     let value = prefix.value();
     let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
@@ -177,9 +176,8 @@ fn check_prefix(prefix: &LitStr) -> Result<()> {
     Err(Error::new_spanned(prefix, format!("{problem}; try `prefix = \"{suggestion}\"`")))
 }
 
-/// Checks that the key does not depend on a parameter, because all instances of a generic type have one
-/// domain, and a domain belongs to one kind of key. It examines the tokens, so it also finds a parameter in a
-/// macro's call.
+/// All instances of a generic type have one domain, and a domain belongs to one kind of key, so the key must
+/// not depend on a parameter. This examines the tokens, so it also finds a parameter in a macro's call.
 fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     fn idents(tokens: TokenStream) -> Vec<Ident> {
         let idents = tokens.into_iter().flat_map(|token| match token {
@@ -207,7 +205,6 @@ fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     }
 }
 
-/// Returns a valid prefix, such as `line_item` for `LineItem` and `line-item`.
 fn suggestion(name: &str) -> String {
     let mut prefix = String::new();
     for c in name.chars() {
@@ -249,13 +246,11 @@ fn parse_path(path: &LitStr) -> Result<Path> {
     })
 }
 
-/// A struct with named fields, or a variant of an enum.
 pub(crate) struct Shape<'i> {
     pub(crate) variant: Option<&'i Variant>,
     pub(crate) fields: &'i Fields,
 }
 
-/// Returns the struct, or the variants of the enum.
 pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Shape<'i>>> {
     let at_name = |message| Err(Error::new(input.ident.span(), message));
     if let Some(lifetime) = input.generics.lifetimes().next() {
@@ -281,7 +276,7 @@ pub(crate) fn shapes<'i>(input: &'i DeriveInput, derive: &str) -> Result<Vec<Sha
 }
 
 impl Shape<'_> {
-    /// Returns each field with its name or number, and a variable for it that hides no name of ours.
+    /// The variable hides no name of ours.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Member, Ident, &Field)> {
         self.fields.iter().enumerate().map(|(number, field)| match &field.ident {
             Some(name) => (name.clone().into(), format_ident!("field_{}", name.unraw()), field),
@@ -289,7 +284,7 @@ impl Shape<'_> {
         })
     }
 
-    /// Returns the variant of the other side. It has the same name unless an attribute renames it.
+    /// The other side's variant has the same name unless an attribute renames it.
     pub(crate) fn other(&self, attribute: &str) -> Result<Option<Ident>> {
         let Some(variant) = self.variant else { return Ok(None) };
         let mut other = variant.ident.clone();
@@ -305,7 +300,7 @@ impl Shape<'_> {
     }
 }
 
-/// Returns the model's path without arguments. Variants need such a path, and a type cannot be one.
+/// Variants need a path, and a type cannot be one.
 pub(crate) fn enum_path(model: &Type) -> Result<Path> {
     match model {
         Type::Path(TypePath { qself: None, path, .. }) => {
@@ -317,8 +312,7 @@ pub(crate) fn enum_path(model: &Type) -> Result<Path> {
     }
 }
 
-/// Returns the generics of an impl. If a field has `External<_>` of a parameter, the parameter is a sealed
-/// resource.
+/// If a field has `External<_>` of a parameter, the parameter is a sealed resource.
 pub(crate) fn with_bounds(input: &DeriveInput, krate: &Path) -> Generics {
     fn has(tokens: TokenStream, param: &Ident) -> bool {
         let mut of_external = 0;
@@ -358,7 +352,6 @@ pub(crate) fn or_default(krate: Option<Path>, default_crate: &str) -> Result<Pat
     krate.map_or_else(|| parse_str(default_crate), Ok)
 }
 
-/// Calls `each` with the name and the place of every option of an attribute.
 pub(crate) fn each_option(
     attrs: &[Attribute],
     attribute: &str,
@@ -373,12 +366,10 @@ pub(crate) fn each_option(
     })
 }
 
-/// The options of a view's or a request's field.
 #[derive(Default)]
 pub(crate) struct FieldOptions {
     pub(crate) rename: Option<Ident>,
     pub(crate) with: Option<Path>,
-    /// Whether a column decrypts the field of a view, or encrypts the field of a request.
     pub(crate) is_encrypted: bool,
     // Only views have the options below.
     pub(crate) is_given: bool,
@@ -418,7 +409,6 @@ pub(crate) fn field_options(
     Ok(options)
 }
 
-/// The encrypted columns of a model, in `columns = …`, `error = …` and `id = …` of the struct.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Option<Type>,
@@ -427,7 +417,6 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads an option, unless it is another one.
     pub(crate) fn option(&mut self, name: &str, meta: &ParseNestedMeta<'_>) -> Result<bool> {
         match name {
             "columns" => {
@@ -448,12 +437,11 @@ impl Columns {
         Ok(true)
     }
 
-    /// Returns the model's field with the id that values are encrypted for.
     pub(crate) fn id(&self) -> Ident {
         self.id.clone().unwrap_or_else(|| Ident::new("id", self.columns.span()))
     }
 
-    /// Returns the type of the columns and their error, or `None` if no field is encrypted.
+    /// `None` means that no field is encrypted.
     pub(crate) fn of(&self, input: &DeriveInput, is_used: bool) -> Result<Option<(&Type, &Type)>> {
         match (&self.columns, &self.error, is_used) {
             (None, None, false) => Ok(None),

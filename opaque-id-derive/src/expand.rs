@@ -57,7 +57,6 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
-/// Documents the ids of a prefix and a form.
 fn look(prefix: &str, form: &str) -> String {
     let id = match form {
         "UuidForm" | "MappedUuid" => "b141f7fe-3115-84f0-b7be-f0b5c2b7862c".to_owned(),
@@ -68,7 +67,7 @@ fn look(prefix: &str, form: &str) -> String {
     format!("Ids have the form `{form}` and look like `{id}`.")
 }
 
-/// Returns whether a key is the bare name of a kind. Such a name needs no import, like a form.
+/// The bare name of a kind needs no import, like a form.
 fn is_kind(key: &Type) -> bool {
     const KINDS: [&str; 4] = ["StructuredKey", "Ulid", "Uuid", "Uuid7"];
     matches!(key, Type::Path(key) if KINDS.iter().any(|kind| key.path.is_ident(kind)))

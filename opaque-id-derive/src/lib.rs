@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
-// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
-// order.
+// cargo documents crates in any order, and links need this root until this crate is documented.
 #![doc(html_root_url = "https://docs.rs/opaque-id-derive/latest")]
 
 mod any_id;
@@ -13,7 +12,6 @@ mod view;
 
 use proc_macro::TokenStream;
 
-/// Writes the derives of the crates with an `Internal<T>`. They differ only in the path of that crate.
 macro_rules! derives {
     ($($(#[$doc:meta])* $name:ident: $derive:ident, $attribute:ident, $expand:path, $krate:literal;)*) => {$(
         $(#[$doc])*
@@ -50,20 +48,20 @@ derives! {
     /// ```
     ///
     /// A type may be generic, but its key must not depend on a parameter. All its instances are one resource:
-    /// they share prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
+    /// an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
     core: CoreOpaqueId, opaque_id, expand::expand, "::opaque_id_core";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements sqlx's traits.
+    /// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, with the core's options. Its `Internal<T>` implements
+    /// sqlx's traits.
     sqlx: SqlxOpaqueId, opaque_id, expand::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements diesel's traits.
+    /// `#[derive(OpaqueId)]` of `opaque-id-diesel`, with the core's options. Its `Internal<T>` implements
+    /// diesel's traits.
     diesel: DieselOpaqueId, opaque_id, expand::expand, "::opaque_id_diesel";
 
-    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the options of the core's: `prefix`, `domain`, `key`, `form`, `internal`, `crate`.
-    /// Its `Internal<T>` implements SeaORM's traits. On a `Model` it also rejects a 16-byte primary key that SeaORM would
-    /// treat as auto-incremented.
+    /// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, with the core's options. Its `Internal<T>` implements
+    /// SeaORM's traits. On a `Model` it also rejects a 16-byte primary key that SeaORM would treat as
+    /// auto-incremented.
     sea_orm: SeaOrmOpaqueId, opaque_id, sea_orm::expand, "::opaque_id_seaorm";
 
     /// `#[derive(AnyId)]` of `opaque-id-core`: ids of several resources.
@@ -119,13 +117,13 @@ derives! {
     /// ```
     core_view: CoreView, view, view::expand, "::opaque_id_core";
 
-    /// `#[derive(View)]` of `opaque-id-sqlx`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-sqlx`, like the core's.
     sqlx_view: SqlxView, view, view::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(View)]` of `opaque-id-diesel`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-diesel`, like the core's.
     diesel_view: DieselView, view, view::expand, "::opaque_id_diesel";
 
-    /// `#[derive(View)]` of `opaque-id-seaorm`, with the options of the core's.
+    /// `#[derive(View)]` of `opaque-id-seaorm`, like the core's.
     sea_orm_view: SeaOrmView, view, view::expand, "::opaque_id_seaorm";
 
     /// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a client's request.
@@ -149,13 +147,13 @@ derives! {
     /// ```
     core_into_model: CoreIntoModel, model, request::expand, "::opaque_id_core";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-sqlx`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-sqlx`, like the core's.
     sqlx_into_model: SqlxIntoModel, model, request::expand, "::opaque_id_sqlx";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-diesel`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-diesel`, like the core's.
     diesel_into_model: DieselIntoModel, model, request::expand, "::opaque_id_diesel";
 
-    /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, with the options of the core's.
+    /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, like the core's.
     sea_orm_into_model: SeaOrmIntoModel, model, request::expand, "::opaque_id_seaorm";
 }
 

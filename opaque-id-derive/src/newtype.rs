@@ -1,5 +1,3 @@
-//! `#[derive(IdNewtype)]`: an internal id in a type of the application.
-
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Path, Result, parse_quote};
@@ -93,7 +91,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
-        // With this impl, it also converts into the `Internal<_>` of each adapter.
+        // With this impl, the newtype also converts into the `Internal<_>` of each adapter.
         #[automatically_derived]
         impl #impl_generics #krate::__private::MayEnter<#name #type_generics>
             for #krate::__private::RawKeyOf<#resource, <#resource as #krate::OpaqueId>::Key>

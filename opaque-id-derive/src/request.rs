@@ -1,5 +1,3 @@
-//! `#[derive(IntoModel)]`: opens the ids of a request.
-
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use serde_derive_internals::ast::{Container, Data};
@@ -13,7 +11,6 @@ use crate::attr::{
     or_default, shapes, value, with_bounds,
 };
 
-/// The options in `#[model(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     model: Option<Type>,
@@ -158,7 +155,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     })
 }
 
-/// Returns the path of a variant's fields in serde's format, innermost name first.
+/// The innermost name comes first.
 fn in_variant(container: &Container<'_>, number: usize) -> Vec<String> {
     let Data::Enum(variants) = &container.data else { return Vec::new() };
     match (container.attrs.tag(), variants.get(number)) {

@@ -16,8 +16,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     Ok(tokens)
 }
 
-/// SeaORM treats a primary key as auto-incremented unless its type is called `…Uuid` or `…String`. For an `Internal<_>` of
-/// 16 bytes, this generates a compile error.
+/// SeaORM treats a primary key as auto-incremented unless its type is called `…Uuid` or `…String`.
 fn check_primary_key(input: &DeriveInput) -> TokenStream {
     let Data::Struct(data) = &input.data else {
         return TokenStream::new();
@@ -31,7 +30,7 @@ fn check_primary_key(input: &DeriveInput) -> TokenStream {
     }
 }
 
-/// Returns the type of a primary key, and whether SeaORM treats it as auto-incremented.
+/// The flag says whether SeaORM treats the key as auto-incremented.
 fn auto_increment(field: &Field) -> Option<(&Type, bool)> {
     let mut primary_key = false;
     let mut auto_increment = true;
@@ -48,7 +47,6 @@ fn is_internal(ty: &Type) -> bool {
     matches!(ty, Type::Path(ty) if ty.path.segments.last().is_some_and(|last| last.ident == "Internal"))
 }
 
-/// Calls `each` with every option of `#[sea_orm(…)]`, and its value if that is `true` or `false`.
 fn options(attrs: &[Attribute], mut each: impl FnMut(&Path, bool)) {
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("sea_orm")) {
         // SeaORM's own derive reports errors in the attribute.

@@ -1,5 +1,3 @@
-//! `#[derive(View)]`: fills a view from its model.
-
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
@@ -15,7 +13,6 @@ use crate::attr::{
     shapes, value, with_bounds,
 };
 
-/// The options in `#[view(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
@@ -125,12 +122,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     Ok(quote!(#part #(#impls)*))
 }
 
-/// The code that fills the fields of a struct or a variant.
 #[derive(Default)]
 struct Filled {
-    /// The model's fields in the pattern of a variant.
     sources: Vec<TokenStream>,
-    /// The fields that read the whole model. They come first because the others move out of it.
+    /// The fields that read the whole model come first because the others move out of it.
     first: Vec<TokenStream>,
     rest: Vec<TokenStream>,
     values: Vec<TokenStream>,
@@ -204,7 +199,7 @@ impl Filled {
     }
 }
 
-/// Fills a field from one of the model. Errors point to `at`.
+/// Errors point to `at`.
 fn fill(
     at: Span,
     krate: &impl ToTokens,
@@ -219,8 +214,8 @@ fn fill(
     quote_spanned!(at=> (&&&&#filling).fill(#from, keyring))
 }
 
-/// Expands a part of other views. Only the other views know its model. A macro with the name of the type
-/// contains the names of its fields, so that it is found wherever the type is.
+/// Only the other views know a part's model. A macro with the name of the type contains the names of its
+/// fields, so that it is found wherever the type is.
 fn expand_part<'f>(
     view: &Ident,
     fields: impl Iterator<Item = &'f Field>,
@@ -282,7 +277,7 @@ fn part_path(ty: &Type) -> Result<&Path> {
     }
 }
 
-/// The arguments that a part's macro passes on: `[krate] ["prefix"] [Type] (field is_into is_required) …`.
+/// The arguments of a part's macro: `[krate] ["prefix"] [Type] (field is_into is_required) …`.
 struct Part {
     krate: TokenStream,
     prefix: LitStr,

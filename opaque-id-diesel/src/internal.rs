@@ -1,7 +1,4 @@
 //! `Internal<T>` with diesel's traits, and the SQL type `Id<T>`.
-//!
-//! diesel compares SQL types, so it would allow comparing any two columns of `Uuid`. `Id<T>` names the
-//! resource. Each backend defines how it is stored, and one `table!` serves all of them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,11 +19,10 @@ adapter_internal_id! {
     ///
     /// It is a value for columns of the type [`Id<T>`](Id), and of the types that `diesel print-schema`
     /// writes: `Uuid` (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`, `Integer`, `Unsigned<BigInt>` and
-    /// `Unsigned<Integer>` (MySQL). It is as large as its key and has the database's order. It implements
-    /// neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key only by
-    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in
-    /// `debug_query`. The impls of those three traits below never apply: with them, the compiler's error
-    /// states the alternative.
+    /// `Unsigned<Integer>` (MySQL). It has the database's order. It converts from and to a raw key only by
+    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key), and `Debug` hides the key, even in
+    /// `debug_query`. The impls of `Serialize`, `Deserialize` and `Display` below never apply: with them, the
+    /// compiler's error states the alternative.
     #[derive(AsExpression, FromSqlRow)]
     #[diesel(sql_type = Id<T>)]
     #[diesel(sql_type = Binary)]
@@ -44,36 +40,7 @@ adapter_internal_id! {
 ///
 /// The same `table!` works for every backend. Comparing a column with an id of another resource does not
 /// compile; with the SQL types `Uuid` or `Binary` it would. The code that `table!` writes is public, so the
-/// resource must be public too.
-///
-/// ```
-/// use diesel::prelude::*;
-/// use opaque_id_diesel::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// pub struct User;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "team", key = i64)]
-/// pub struct Team;
-///
-/// diesel::table! {
-///     use diesel::sql_types::*;
-///     use opaque_id_diesel::Id;
-///     use super::{Team, User};
-///     users (id) {
-///         id -> Id<User>,
-///         team_id -> Nullable<Id<Team>>,
-///     }
-/// }
-///
-/// # fn main() -> Result<(), opaque_id_diesel::KeyError> {
-/// let of_team = users::table.filter(users::team_id.eq(Internal::from_key(7)?));
-/// # let _ = of_team;
-/// # Ok(())
-/// # }
-/// ```
+/// resource must be public too. The [crate](crate) has an example.
 pub struct Id<T>(PhantomData<fn() -> T>);
 
 impl<T> fmt::Debug for Id<T> {
@@ -95,7 +62,7 @@ impl<T: 'static> QueryId for Id<T> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-/// A backend's way of storing a key, the basis of [`Internal<T>`](Internal) and [`Id<T>`](Id).
+/// A backend's way of storing a key.
 ///
 /// Only this crate implements it. Use it as a bound in code that is generic over the backend:
 ///
@@ -154,7 +121,7 @@ where
     // diesel reports NULL, because its own error shows that the struct of a left join is missing.
 }
 
-/// Implements the same for a column of the backend's own type, as `diesel print-schema` writes it.
+/// `diesel print-schema` writes such columns.
 macro_rules! plain_column {
     ($sql_type:ty) => {
         impl<T: OpaqueId, DB: Backend> ToSql<$sql_type, DB> for Internal<T>

@@ -21,8 +21,8 @@ where
 {
     fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
         match <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup) {
-            // If asked for bytes, diesel's own driver also accepts text and does not report the difference.
-            // If asked for a string, it reports the actual type.
+            // If asked for bytes, diesel's own driver also accepts text. If asked for a string, it reports
+            // the actual type.
             MysqlType::Blob => MysqlType::String,
             other => other,
         }
@@ -93,7 +93,7 @@ macro_rules! integer {
 
 integer!(i64 => BigInt, i32 => Integer, u32 => Unsigned<Integer>);
 
-/// Writes an `i64` to a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
+/// `diesel print-schema` writes this type for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
         let key = u64::try_from(*self.as_repr()).map_err(|_| KeyError::negative(T::PREFIX))?;

@@ -1,4 +1,4 @@
-//! diesel's traits for a newtype of an internal id. They delegate to the internal id.
+//! diesel's traits for a newtype of an internal id.
 
 /// The names that the macros use.
 pub mod driver {
@@ -9,7 +9,6 @@ pub mod driver {
     pub use diesel::sql_types::{SingleValue, SqlType};
 }
 
-/// Implements diesel's traits for a newtype. The derive calls it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype {
@@ -58,7 +57,6 @@ macro_rules! __newtype {
     };
 }
 
-/// Implements a newtype, or a reference to it, as an expression.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype_expression {

@@ -22,8 +22,7 @@ where
     }
 }
 
-/// PostgreSQL's numbers of the types, from its `pg_type.dat`. diesel reports the type of the array for an
-/// element.
+/// The numbers are in PostgreSQL's `pg_type.dat`. diesel reports the type of the array for an element.
 pub(crate) const UUID: u32 = 2950;
 const UUID_ARRAY: u32 = 2951;
 pub(crate) const INT8: u32 = 20;

@@ -1,4 +1,4 @@
-//! A client's memory: decoded packs, the versions that it has seen, and the age of unmerged rows.
+//! A client's memory.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,11 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
 use crate::format::{Kind, Pack};
 
-/// The number of states that a client remembers, to notice a server that shows an older one.
 const SEEN: usize = 1 << 16;
 
-/// The memory of a row besides its value.
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 
-/// The time after which an older state of the server is accepted.
+/// After this time, an older state of the server is accepted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The latest states that a client has seen, as the number of replacements of each pack and of the settings.
@@ -27,7 +25,6 @@ pub(crate) struct SeenVersions {
 
 struct States {
     latest: quick_cache::unsync::Cache<(Kind, u128), State>,
-    /// The time of the first older state that no earlier doubt explains.
     doubted: Option<Instant>,
 }
 
@@ -35,7 +32,6 @@ struct States {
 struct State {
     count: i64,
     at: Instant,
-    /// An older state, and the time since the server has shown none older.
     older: Option<(i64, Instant)>,
 }
 
@@ -45,11 +41,12 @@ impl SeenVersions {
         Self { states: Mutex::new(States { latest, doubted: None }), patience: PATIENCE }
     }
 
-    /// Records a state. Returns a later state if this process had seen that one before the call began.
+    /// Records a state. Returns a later one if this process had seen it before the call began.
     ///
-    /// Answers may overtake one another, so states that were seen after the call began do not count. A server that shows an older state was
-    /// restored, has failed over or has crashed. If it shows nothing later for a minute, the older state becomes the latest. From then on
-    /// the older states of other places are accepted too, each after one refusal.
+    /// Answers may overtake one another, so states that were seen after the call began do not count. A server
+    /// that shows an older state was restored, has failed over or has crashed. If it shows nothing later for
+    /// a minute, the older state becomes the latest. From then on the older states of other places are
+    /// accepted too, each after one refusal.
     pub(crate) fn later(&self, place: (Kind, u128), count: i64, began: Instant) -> Option<i64> {
         let now = Instant::now();
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,13 +77,12 @@ impl SeenVersions {
     }
 }
 
-/// The age of a pack's recent rows, from the merges of this process.
+/// The merges of this process determine the age.
 #[derive(Clone, Copy)]
 pub(crate) struct PackBacklog {
     pub(crate) since: Instant,
-    /// The time of the last merge that looked for a deletion among the rows.
+    /// The last merge that looked for a deletion among the rows.
     pub(crate) unread: Instant,
-    /// The time since the pack or its rows have been locked or unreadable.
     pub(crate) stuck: Option<Instant>,
 }
 
@@ -94,15 +90,14 @@ pub(crate) struct PackBacklog {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// The number of reads of a pack that was cached in the server's version.
+    /// The reads of a pack that was cached in the server's version.
     pub hits: u64,
-    /// The number of other reads.
+    /// The other reads.
     pub misses: u64,
-    /// The bytes of packs that the server did not send because the cache had them.
+    /// The bytes of packs that the server did not send.
     pub bytes_saved: u64,
 }
 
-/// Counts packs that were read, for the crate `metrics`.
 #[cfg(feature = "metrics")]
 pub(crate) fn record(table: &str, read: CacheStats) {
     use metrics::counter;
@@ -114,7 +109,6 @@ pub(crate) fn record(table: &str, read: CacheStats) {
         .increment(read.bytes_saved);
 }
 
-/// The counters that clones of a table share.
 #[derive(Default)]
 struct Counters {
     hits: AtomicU64,
@@ -129,16 +123,14 @@ pub(crate) struct Cache {
     ids: Arc<Ids>,
 }
 
-/// A pack.
 #[derive(Clone)]
 pub(crate) struct Cached {
     pub(crate) version: i64,
     pub(crate) pack: Arc<Pack>,
-    /// The length of its body.
     pub(crate) len: usize,
 }
 
-/// The ids of the packs in the cache, in order. The pack of a key has the greatest id that is not above the key.
+/// The pack of a key has the greatest id that is not above the key.
 #[derive(Default)]
 struct Ids(Mutex<BTreeSet<u128>>);
 
@@ -158,7 +150,6 @@ impl Weighter<u128, Cached> for Bytes {
     }
 }
 
-/// Forgets the id of a pack that is evicted.
 #[derive(Clone)]
 struct Forget(Arc<Ids>);
 
@@ -183,7 +174,6 @@ impl Cache {
         }
     }
 
-    /// Returns the cached pack of a key, unless it has changed.
     pub(crate) fn pack_of(&self, key: u128) -> Option<Cached> {
         let id = *self.ids.lock().range(..=key).next_back()?;
         let cached = self.packs.get(&id)?;
@@ -191,13 +181,11 @@ impl Cache {
         has_key.then_some(cached)
     }
 
-    /// Forgets all packs.
     pub(crate) fn clear(&self) {
         self.packs.clear();
         self.ids.lock().clear();
     }
 
-    /// Keeps a pack.
     pub(crate) fn insert(&self, cached: Cached) {
         let id = cached.pack.id;
         if self.packs.peek(&id).is_none_or(|known| known.version != cached.version) {
@@ -207,7 +195,6 @@ impl Cache {
         }
     }
 
-    /// Counts packs that were read.
     pub(crate) fn count(&self, read: CacheStats) {
         let add = |counter: &AtomicU64, number| counter.fetch_add(number, Ordering::Relaxed);
         add(&self.counters.hits, read.hits);
@@ -234,16 +221,13 @@ mod tests {
         let later = |seen: &SeenVersions, count| seen.later(place, count, Instant::now());
         let before = Instant::now();
         assert_eq!((later(&seen, 5), later(&seen, 6), later(&seen, 6)), (None, None, None));
-        // An older answer arrives late.
         assert_eq!(seen.later(place, 5, before), None);
         assert_eq!((later(&seen, 5), later(&seen, 4)), (Some(6), Some(6)));
-        // Another place and an unchanged state are accepted.
         assert_eq!((seen.later((Kind::Settings, 7), 1, before), later(&seen, 6)), (None, None));
         seen.patience = Duration::ZERO;
         assert_eq!((later(&seen, 5), later(&seen, 5)), (Some(6), None));
         seen.patience = PATIENCE;
         assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
-        // Each older state has a minute of its own.
         let older = |seen: &SeenVersions| {
             let states = seen.states.lock().expect("no panic");
             states.latest.get(&place).map(|it| it.older)
@@ -257,7 +241,6 @@ mod tests {
         assert!(since[0].1 < since[2].1);
     }
 
-    /// A range over many packs does not take a minute for each of them.
     #[test]
     fn a_minute_is_enough_for_all_that_was_seen_before() {
         let mut seen = SeenVersions::new();
@@ -275,7 +258,6 @@ mod tests {
         }
         seen.patience = doubted.elapsed();
         assert_eq!([refused(&seen, 1), refused(&seen, 1)], [true, false]);
-        // This state was seen after the doubt began, so it has a minute of its own.
         assert!(refused(&seen, 3));
         let states = seen.states.lock().expect("no panic");
         let older = states.latest.get(&(Kind::Pack, 3)).and_then(|state| state.older);

@@ -1,5 +1,3 @@
-//! The calls that need no types.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use opaque_id_sql::call::RETRY_FOR;
 use crate::cache::CacheStats;
 use crate::call::{
     self, Conversion, Converted, Damage, Disconnected, First, PackCall, Reader, Rekey, Rekeyed,
-    Rest, Verified,
+    UnreadRange, Verified,
 };
 use crate::column::ColumnName;
 use crate::dictionary::trained;
@@ -29,11 +27,10 @@ pub struct Calls {
     pub(crate) table: Arc<Table>,
 }
 
-/// The place and the row of a call's argument, or the reason why it has none.
 pub(crate) type PlacedRow = Result<(u128, Row), Problem>;
 
 impl Calls {
-    /// Returns the table and the call that opens it. With contents, the call writes them if the table is new.
+    /// With contents, the call writes them if the table is new.
     pub(crate) fn open(
         keyring: SharedKeyring,
         domain: &str,
@@ -50,7 +47,6 @@ impl Calls {
         Ok((calls, call))
     }
 
-    /// Creates a call from a function that receives it before it has a connection.
     pub(crate) fn call<'c, R, F>(&self, call: impl FnOnce(Disconnected) -> F) -> PackCall<'c, R>
     where
         F: Future<Output = Result<R, Problem>> + Send + 'c,
@@ -107,7 +103,6 @@ impl Calls {
         })
     }
 
-    /// Returns a value as a sample without a group.
     pub(crate) fn sample<V, E: Encoding<V>>(&self, value: &V) -> Result<Value, Problem> {
         let name = self.table.name().to_owned();
         E::encode(value).map(Value::from).map_err(|reason| Problem::Value {
@@ -190,18 +185,15 @@ impl Calls {
         })
     }
 
-    /// Writes rows to their places.
     pub(crate) fn put_call(&self, rows: impl Iterator<Item = PlacedRow>) -> PackCall<'static, ()> {
         let rows = rows.collect::<Result<Vec<_>, _>>();
         self.call(|session| async { call::put(session, rows?).await })
     }
 
-    /// Returns all rows as the rest of a range.
-    pub(crate) fn all(&self) -> Rest {
-        Rest::new(0, self.table.statements.ids().max(), false)
+    pub(crate) fn all(&self) -> UnreadRange {
+        UnreadRange::new(0, self.table.statements.ids().max(), false)
     }
 
-    /// Returns the problem of a row that has another key or value than expected.
     pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {
         Problem::Value { location: self.table.location_of_row(place), reason }
     }

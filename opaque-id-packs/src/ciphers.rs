@@ -1,4 +1,4 @@
-//! The cipher of a table. It follows the rotation of its keyring.
+//! The cipher of a table follows the rotation of its keyring.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,7 +11,6 @@ use crate::format::PackCipher;
 use crate::index::IndexKey;
 use crate::name::TableName;
 
-/// The keyring of a table, and the ciphers that were last derived from it.
 pub(crate) struct Ciphers {
     keyring: SharedKeyring,
     domain: Box<str>,
@@ -26,12 +25,11 @@ impl Ciphers {
         Self { keyring, domain: domain.into(), name, derived: RwLock::new((current, cipher)) }
     }
 
-    /// Returns the cipher of a data key.
     pub(crate) fn with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
         self.name.cipher_with_key(key)
     }
 
-    /// Derives the key of a blind index from the sealing secret. The example secret has none.
+    /// The example secret has no blind index.
     pub(crate) fn derive_index(&self) -> Option<Box<IndexKey>> {
         let keyring = self.keyring.current();
         let (column, context) = self.name.parts();
@@ -43,7 +41,6 @@ impl Ciphers {
         )
     }
 
-    /// Returns the cipher of the current keyring.
     pub(crate) fn current(&self) -> Arc<PackCipher> {
         let current = self.keyring.current();
         {

@@ -1,12 +1,11 @@
-//! Where the values of an encrypted column are: a column of a table of the application's own.
-
 use opaque_id_sql::Dialect;
 
-/// The column of an ordinary table that has the values of an `EncryptedColumn`, for calls that walk the table. A
-/// `&str` cannot name it: it has two names, or more.
+/// The column of the application's own table that has the values of an `EncryptedColumn`, for calls that walk
+/// the table.
 ///
-/// If row security of PostgreSQL hides rows from the role, the calls neither see nor count them. A sweep would then delete dictionaries that
-/// these rows need, so run the calls as a role that sees all rows. The command `opaque-id packs` refuses others.
+/// If row security of PostgreSQL hides rows from the role, the calls neither see nor count them. A sweep
+/// would then delete dictionaries that these rows need, so run the calls as a role that sees all rows. The
+/// command `opaque-id packs` refuses others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
     table: Box<str>,
@@ -17,7 +16,6 @@ pub struct ColumnName {
     is_json: bool,
 }
 
-/// The names of a column as statements have them.
 pub(crate) struct Quoted {
     pub(crate) table: String,
     pub(crate) id: String,
@@ -27,12 +25,12 @@ pub(crate) struct Quoted {
 }
 
 impl ColumnName {
-    /// Names a column of a table, whose primary key is the column `id`. The names are as the database has them: statements
-    /// quote them, so a reserved word is a name as well.
+    /// Names a column of a table with the primary key `id`. Statements quote the names, so a reserved word is
+    /// a name as well.
     ///
     /// # Panics
-    /// Unless names consist of letters and digits of ASCII and `_` and do not start with a digit; a schema and a dot may precede
-    /// that of the table.
+    /// Unless names consist of ASCII letters, digits and `_` and do not start with a digit. A schema and a
+    /// dot may precede the table's name.
     #[must_use]
     #[track_caller]
     pub fn new(table: &str, column: &str) -> Self {
@@ -44,8 +42,8 @@ impl ColumnName {
         Self { table, id, column, index: None, plaintext: None, is_json: false }
     }
 
-    /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`, and the columns of ids, fingerprints and plaintext.
-    /// Returns `None` if one of them is not a name.
+    /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`. Returns `None` if a
+    /// name is invalid.
     pub(crate) fn parse(
         text: &str,
         id: &str,
@@ -63,10 +61,11 @@ impl ColumnName {
         name.are_distinct().then_some(name)
     }
 
-    /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the primary key.
+    /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the
+    /// primary key.
     ///
     /// # Panics
-    /// As [`new`](Self::new), and if another column has this name.
+    /// The same as [`new`](Self::new)'s, and if another column has this name.
     #[must_use]
     #[track_caller]
     pub fn keyed_by(self, id: &str) -> Self {
@@ -77,7 +76,7 @@ impl ColumnName {
     /// Sets the name of the column with the [fingerprints](crate::Fingerprint) of the values.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn index(self, index: &str) -> Self {
@@ -85,11 +84,12 @@ impl ColumnName {
         Self { index: Some(index.into()), ..self }.distinct()
     }
 
-    /// Sets the name of the column that has the values in plaintext until they are encrypted. It is nullable. Its values are texts, or have
-    /// a text that is exact, such as integers and decimal numbers. With an encoding of JSON, a text becomes a string.
+    /// Sets the name of the column that has the values in plaintext until they are encrypted. It is nullable.
+    /// Its values are texts, or have a text that is exact, such as integers and decimal numbers. With an
+    /// encoding of JSON, a text becomes a string.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn plaintext(self, plaintext: &str) -> Self {
@@ -100,7 +100,7 @@ impl ColumnName {
     /// Sets the name of the column of plaintext like [`plaintext`](Self::plaintext), if it has JSON.
     ///
     /// # Panics
-    /// As [`keyed_by`](Self::keyed_by).
+    /// The same as [`keyed_by`](Self::keyed_by)'s.
     #[must_use]
     #[track_caller]
     pub fn plaintext_json(self, plaintext: &str) -> Self {
@@ -113,10 +113,10 @@ impl ColumnName {
         self
     }
 
-    /// Returns whether all columns differ. A conversion within one column would set its values to NULL.
+    /// A conversion within one column would set its values to NULL.
     fn are_distinct(&self) -> bool {
         let others = [self.index.as_ref(), self.plaintext.as_ref()].into_iter().flatten();
-        // To MySQL and SQLite, capital letters make no other name.
+        // MySQL and SQLite ignore case in names.
         let names = [&self.id, &self.column].into_iter().chain(others);
         let names: Vec<_> = names.map(|name| name.to_ascii_lowercase()).collect();
         names.iter().enumerate().all(|(place, name)| !names[..place].contains(name))
@@ -135,7 +135,7 @@ impl ColumnName {
     }
 
     pub(crate) fn quoted(&self, dialect: Dialect) -> Quoted {
-        // In double quotes, SQLite reads what is not the name of a column as a text, and finds no values.
+        // In double quotes, SQLite reads an unknown name as a text, and finds no values.
         let quote = if dialect == Dialect::Postgres { '"' } else { '`' };
         let quoted = |name: &str| format!("{quote}{name}{quote}");
         let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");

@@ -1,8 +1,8 @@
 //! Trains dictionaries.
 //!
-//! A dictionary outlives the rows that it was trained from, and all groups are compressed with it. So a dictionary that is trained from
-//! rows of groups contains only texts that many groups share. Each text as a whole is shared, not only its parts: "Ada Byron, diabetes" may
-//! belong to one person even if many share the name and many the illness.
+//! A dictionary outlives its rows, and all groups are compressed with it. So a dictionary from rows of groups
+//! contains only texts that many groups share. Each text as a whole is shared, not only its parts: "Ada
+//! Byron, diabetes" may belong to one person even if many share the name and many the illness.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,26 +10,25 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::error::Problem;
 use crate::format::{Codec, Dictionary, Value};
 
-/// The number of groups that must share each text of a dictionary.
+/// The number of groups that must share each text.
 const GROUPS: usize = 20;
 
-/// The length of the shortest text in bytes. Shorter ones reveal nothing about a group and are seldom worth a reference.
+/// The number of bytes. Shorter texts reveal nothing about a group and are seldom worth a reference.
 const SHORTEST: usize = 8;
 
-/// The length of the longest text, in bytes. A longer shared text becomes several.
+/// The number of bytes. A longer shared text becomes several.
 const LONGEST: usize = 128;
 
-/// The size of the smallest dictionary that zstd trains, in bytes.
 const SMALLEST: usize = 256;
 
-/// The end of the header that zstd writes before the texts: the first three offsets of repeated matches.
+/// The header that zstd writes before the texts ends with the first three offsets of repeated matches.
 const HEADER_END: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 
-/// The number of passes that replace pieces of the dictionary. Random bytes make no text of a row, so one pass is nearly always enough.
+/// The number of passes that replace pieces of the dictionary. Random bytes make no text of a row, so one
+/// pass is nearly always enough.
 const PASSES: usize = 8;
 
-/// Returns a dictionary of up to `bytes` bytes, trained from samples. Samples with a group contribute only texts that 20 groups
-/// share.
+/// Samples with a group contribute only texts that 20 groups share.
 pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Vec<u8>, Problem> {
     if bytes < SMALLEST {
         return Err(Problem::Settings {
@@ -62,12 +61,12 @@ pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Ve
     }
 }
 
-/// All places of the samples where a text of the shortest length begins, in the order of the texts: a suffix array.
+/// All places of the samples where a text of the shortest length begins, in the order of the texts: a suffix
+/// array.
 struct Shared<'s> {
     samples: &'s [Value],
     /// The number of a sample, and an offset.
     places: Vec<(u32, u32)>,
-    /// The number of bytes at each place that many groups share.
     lens: Vec<usize>,
 }
 
@@ -85,13 +84,12 @@ impl<'s> Shared<'s> {
         shared
     }
 
-    /// Returns the text that begins at a place.
     fn text(&self, place: (u32, u32)) -> &'s [u8] {
         text(self.samples, place)
     }
 
-    /// Returns the number of bytes at each place that many groups share. Places with a common beginning are neighbors, so a window that is
-    /// just wide enough for the groups slides over them.
+    /// Returns the number of bytes at each place that many groups share. Places with a common beginning are
+    /// neighbors, so a window that is just wide enough for the groups slides over them.
     fn lens(&self) -> Vec<usize> {
         let mut numbers = HashMap::new();
         let groups: Vec<usize> = self
@@ -143,8 +141,8 @@ impl<'s> Shared<'s> {
         lens
     }
 
-    /// Returns the shared texts of all samples. Each ends with a zero, so that two of them make no new text. Their order does not depend on
-    /// the samples' content, because neighbors would reveal more of a row.
+    /// Each text ends with a zero, so that two of them make no new text. Their order does not depend on the
+    /// samples' content, because neighbors would reveal more of a row.
     fn texts(&self) -> Vec<Vec<u8>> {
         let mut of_samples: Vec<_> =
             self.samples.iter().map(|sample| vec![0; sample.len()]).collect();
@@ -171,8 +169,8 @@ impl<'s> Shared<'s> {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Replaces the pieces that too few groups share by random bytes, and returns whether all are replaced. zstd joins parts of texts, and
-    /// a joint may by chance equal a piece of a single row.
+    /// Replaces the pieces that too few groups share by random bytes, and returns whether all are replaced.
+    /// zstd joins parts of texts, and a joint may by chance equal a piece of a single row.
     fn mask(&self, dictionary: &mut [u8]) -> bool {
         let header = dictionary.windows(HEADER_END.len()).position(|bytes| bytes == HEADER_END);
         let Some(texts) = header.map(|at| &mut dictionary[at + HEADER_END.len()..]) else {
@@ -196,7 +194,6 @@ impl<'s> Shared<'s> {
     }
 }
 
-/// Returns the text that begins at a place.
 fn text(samples: &[Value], (sample, offset): (u32, u32)) -> &[u8] {
     let text = &samples[sample as usize][offset as usize..];
     &text[..text.len().min(LONGEST)]
@@ -206,7 +203,6 @@ fn text(samples: &[Value], (sample, offset): (u32, u32)) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Returns a row of a person. The name is unique, and the illness is one of five.
     fn row(person: u128, visit: u128) -> Value {
         let name: String = (0..3)
             .map(|syllable| {
@@ -242,12 +238,10 @@ mod tests {
         assert_eq!(few(&dictionary, SHORTEST), 0);
         assert_eq!(few(&dictionary, 40), 0);
         assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));
-        // The same rows without groups prove that the test can fail.
         let rows: Vec<_> = rows.iter().map(|row| Value::from(row.to_vec())).collect();
         assert!(few(&trained(&rows), 40) > 0);
     }
 
-    /// A row may look like the header of a dictionary, or repeat itself.
     #[test]
     fn hostile_rows_train_a_dictionary_that_works() {
         let mut rows: Vec<_> =

@@ -37,8 +37,7 @@ pub type PackError = error::PackError<Error>;
 pack_table! {
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it and is rolled back with it.
-    /// `AsyncPackTable` (feature `diesel-async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -91,37 +90,9 @@ pack_table! {
 
 #[cfg(feature = "diesel-async")]
 pack_table! {
-    /// A [`PackTable`] for connections of diesel-async.
+    /// A [`PackTable`] for diesel-async.
     ///
-    /// ```
-    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
-    /// use diesel::SqliteConnection;
-    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
-    /// use opaque_id_packs::Settings;
-    /// use opaque_id_packs::diesel::AsyncPackTable;
-    /// use opaque_id_diesel::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "event")]
-    /// struct Event;
-    ///
-    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
-    /// let tables = AsyncPackTable::<Event, String>::create_sql(Dialect::Sqlite, "events");
-    /// connection.batch_execute(&tables).await?; // a migration
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let events: AsyncPackTable<Event, String> =
-    ///     AsyncPackTable::open(&mut connection, &keyring, "events", Settings::default()).await?;
-    ///
-    /// let id = Internal::generate();
-    /// events.put(&mut connection, id, &"login".to_owned()).await?;
-    /// events.merge_all(&mut connection).await?; // a task does so, again and again
-    /// assert_eq!(events.get(&mut connection, id).await?.as_deref(), Some("login"));
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
-    /// ```
+    /// `opaque_id_diesel::AsyncUuidMap` has an example of a connection.
     pub struct AsyncPackTable;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]
@@ -130,8 +101,9 @@ pack_table! {
 encrypted_column! {
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`. `encrypt` and `decrypt` convert
-    /// between it and `V`. Each needs the id of the row, because a value that the server has moved to another row or column is refused.
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`.
+    /// `encrypt` and `decrypt` convert it. Each needs the id of the row, because a value that the server has
+    /// moved to another row or column is refused.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -201,7 +173,7 @@ encrypted_column! {
 
 #[cfg(feature = "diesel-async")]
 encrypted_column! {
-    /// An [`EncryptedColumn`] for connections of diesel-async.
+    /// An [`EncryptedColumn`] for diesel-async.
     pub struct AsyncEncryptedColumn;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]

@@ -1,5 +1,3 @@
-//! The conversion of values into bytes.
-
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -9,13 +7,12 @@ use crate::group::Group;
 
 /// The conversion of a value of type `V` into bytes and back. The name is part of the table's settings.
 ///
-/// [`Json`] is the default. Values may gain fields, and compression removes JSON's repetitions. [`Raw`] is for values that are already
-/// bytes.
+/// [`Json`] is the default. Values may gain fields, and compression removes JSON's repetitions.
 pub trait Encoding<V>: Send + Sync + 'static {
     /// The name of the encoding.
     const NAME: &'static str;
 
-    /// Whether rows have [groups](crate#groups): see [`Grouped`].
+    /// The flag of an encoding with [groups](crate#groups), such as [`Grouped`].
     const IS_GROUPED: bool = false;
 
     /// Writes a value.
@@ -35,8 +32,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a substitute value for an unreadable row, for instance because the key of its group is missing. With `None`, such a row is
-    /// an error of its page.
+    /// Returns a substitute for an unreadable row. With `None`, such a row is an error of its page.
     #[must_use]
     fn unreadable(_reason: String) -> Option<V> {
         None
@@ -55,8 +51,8 @@ pub enum Raw {}
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
-/// The values of `E`, each as a `Result`. A row that the type cannot decode does not end its range. An earlier program may have written it,
-/// or the key of its group is missing.
+/// The values of `E`, each as a `Result`. A row that the type cannot decode, such as one of an earlier
+/// program, does not end its range.
 ///
 /// `PackTable<Event, Result<Entry, Undecoded>, Lenient<Json>>` opens the same table as `PackTable<Event, Entry>`.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +62,8 @@ pub struct Lenient<E>(PhantomData<E>);
 #[derive(Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Undecoded {
-    /// The value's bytes. Writing the row writes them again. `None` means that the row cannot be read. It then cannot be written either.
+    /// The value's bytes. Writing the row writes them again. `None` means that the row can be neither read
+    /// nor written.
     pub bytes: Option<Vec<u8>>,
     reason: String,
 }
@@ -139,7 +136,7 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     const NAME: &'static str = "json";
 
     fn encode(value: &V) -> Result<Vec<u8>, String> {
-        // The message of the error may repeat a part of the value.
+        // The message may repeat a part of the value.
         serde_json::to_vec(value).map_err(|_| {
             "expected a value that serde writes as JSON, found a map whose keys are neither strings nor numbers, or a \
              `Serialize` that fails"
@@ -152,7 +149,7 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     }
 }
 
-/// Returns the position of the error only, because its message may repeat a part of the value.
+/// The message may repeat a part of the value.
 fn json_error(error: serde_json::Error) -> String {
     format!(
         "expected JSON of the table's type, found {:?} error at line {}, column {}",

@@ -1,5 +1,3 @@
-//! The error of calls on packs, the reasons of refusals, and their locations. Messages omit the ids of locations.
-
 use std::error::Error;
 use std::fmt;
 
@@ -10,15 +8,16 @@ use crate::format::FormatError;
 
 /// The error of an adapter's `PackTable` or `EncryptedColumn`. `E` is the ORM's own error.
 ///
-/// The message repeats neither an internal id nor the ORM's message, because that may contain the row's values. For the log, `source()`
-/// returns the ORM's error, and [`location`](Self::location) identifies the row or pack.
+/// The message repeats neither an internal id nor the ORM's message, because that may contain the row's
+/// values. For the log, `source()` returns the ORM's error, and [`location`](Self::location) identifies the
+/// row or pack.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PackError<E> {
     /// The database or the ORM failed.
     Database(E),
-    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a transaction, the call
-    /// was retried until its time was up, but not after a timeout.
+    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out.
+    /// Outside of a transaction, the call was retried until its time was up, but not after a timeout.
     Conflict(E),
     /// The content of the table is wrong or missing.
     Problem(Problem),
@@ -76,7 +75,7 @@ impl<E> PackError<E> {
     }
 }
 
-/// A row, a pack, a value of a column, a dictionary or the settings of a table. `Display` and `Debug` show the kind and the table, but not
+/// A row, a pack, a value of a column, a dictionary or the settings of a table. `Display` and `Debug` omit
 /// the id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
@@ -85,8 +84,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Returns the id of a row, a pack or a value's row in the database's form. It is an internal key, or the first key of a pack. Write it
-    /// only to the log of the database's operators.
+    /// Returns the id of a row, a pack or a value's row in the database's form. It is an internal key, or the
+    /// first key of a pack. Write it only to the log of the database's operators.
     #[must_use]
     pub fn expose_id(&self) -> Option<&str> {
         self.id.as_deref()
@@ -127,8 +126,9 @@ pub enum Problem {
         /// The reason.
         source: FormatError,
     },
-    /// The server shows an older state than this client has seen. It lags, was restored from a backup, has failed over or crashed, or was
-    /// tampered with. If it still shows this state after a minute, the client accepts it, without the missing writes.
+    /// The server shows an older state than this client has seen. It lags, was restored from a backup, has
+    /// failed over or crashed, or was tampered with. If it still shows this state after a minute, the client
+    /// accepts it, without the missing writes.
     #[error(
         "expected {location} to have been replaced {expected} times or more, found {found}: the server shows an older state; retry after a minute"
     )]
@@ -141,8 +141,8 @@ pub enum Problem {
         /// The number of replacements in the found state.
         found: i64,
     },
-    /// A pack ends before the next one begins, or no pack contains a key. A pack was deleted or is hidden, or the transaction reads
-    /// uncommitted rows.
+    /// A pack ends before the next one begins, or no pack contains a key. A pack was deleted or is hidden, or
+    /// the transaction reads uncommitted rows.
     #[error(
         "expected {location} to continue up to the next pack, found a gap: restore the missing pack by `opaque-id packs restore`"
     )]
@@ -151,7 +151,7 @@ pub enum Problem {
         /// The pack before the gap, or the table if there is none.
         location: Location,
     },
-    /// A pack reaches into the next one. An old state of it, from before it was split, was put back.
+    /// A pack reaches into the next one: an old state of it, from before it was split, was put back.
     #[error(
         "expected {location} to end where the next pack begins, found that it reaches into it: repair it by `opaque-id packs restore`"
     )]
@@ -169,13 +169,13 @@ pub enum Problem {
         /// The name.
         table: String,
     },
-    /// The type of the values or the order of the rows is another one than in the table.
+    /// The table has another type of values or order of rows.
     #[error("expected {table} to contain {expected}, found {found}")]
     #[non_exhaustive]
     Mismatch {
         /// The name.
         table: String,
-        /// The requirement of the Rust type.
+        /// The Rust type's requirement.
         expected: String,
         /// The table's settings.
         found: String,
@@ -189,8 +189,8 @@ pub enum Problem {
         /// The expected and the found settings.
         reason: String,
     },
-    /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and `decrypt_on` read it if it is in
-    /// the table.
+    /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and
+    /// `decrypt_on` read it.
     #[error(
         "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`"
     )]
@@ -217,7 +217,7 @@ pub enum Problem {
         /// The encoding's message, without the value.
         reason: String,
     },
-    /// A value is in plaintext, and the column does not accept plaintext.
+    /// A value is in plaintext, and the column accepts none.
     #[error(
         "{location} is in plaintext: expected it to be encrypted, by `convert` or `opaque-id packs convert`"
     )]
@@ -226,7 +226,7 @@ pub enum Problem {
         /// The row.
         location: Location,
     },
-    /// The fingerprint in a row's blind index differs from the value's, or is missing.
+    /// The fingerprint in a row's blind index is missing or differs from the value's.
     #[error(
         "{location} has another fingerprint in its blind index: `opaque-id packs convert --to index` writes it again"
     )]
@@ -244,15 +244,15 @@ pub enum Problem {
         /// The row.
         location: Location,
     },
-    /// The database answered with other columns than the requested ones.
+    /// The database answered with other columns.
     #[error("expected the columns of {table}_… as `create_sql` creates them, found others")]
     #[non_exhaustive]
     Columns {
         /// The name.
         table: String,
     },
-    /// Other clients changed the same row or pack on every attempt. On MySQL it is also possible that the transaction has written through a
-    /// pack that others had split since it began.
+    /// Other clients changed the same row or pack on every attempt. On MySQL the transaction may also have
+    /// written through a pack that others had split since it began.
     #[error(
         "the row or pack was changed concurrently on every attempt, or since the transaction began; retry later, or merge less often"
     )]
@@ -265,7 +265,7 @@ pub enum Problem {
     Training {
         /// The number of samples.
         rows: usize,
-        /// The message of zstd.
+        /// zstd's message.
         reason: String,
     },
 }

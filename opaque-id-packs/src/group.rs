@@ -1,12 +1,10 @@
-//! The group of a row.
-
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::InternalId;
 
 use crate::order;
 
-/// The group of a row, such as a tenant, a user or a data subject. Rows of a group are compressed together, and never with rows of another
-/// group. Each group has a data key, and erasing the key erases the rows.
+/// The group of a row, such as a tenant, a user or a data subject. Rows of a group are compressed apart from
+/// other groups. Erasing a group's data key erases its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Group(pub(crate) u128);
 
@@ -24,7 +22,6 @@ impl Group {
     }
 }
 
-/// Omits the id.
 impl std::fmt::Debug for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Group(..)")

@@ -1,4 +1,4 @@
-//! The storage of the ids of rows and packs, and of lists of ids with versions and bodies.
+//! The storage of ids.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -9,20 +9,15 @@ use uuid::Uuid;
 
 use crate::stored::{Stored, Tier};
 
-/// The column for the ids of rows and packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdColumn {
-    /// 16 bytes.
     Uuid,
-    /// A signed 64-bit integer.
     Integer,
 }
 
-/// The offset of integers in the database's order.
 const SIGN: i128 = 1 << 63;
 
 impl IdColumn {
-    /// Returns the largest id.
     pub(crate) fn max(self) -> u128 {
         match self {
             Self::Uuid => u128::MAX,
@@ -30,12 +25,10 @@ impl IdColumn {
         }
     }
 
-    /// Returns the id after this one, unless it is the largest.
     pub(crate) fn after(self, id: u128) -> Option<u128> {
         (id < self.max()).then(|| id + 1)
     }
 
-    /// Returns the types of the columns of ids and of bodies.
     pub(crate) fn types(self, dialect: Dialect) -> (&'static str, &'static str) {
         match (self, dialect) {
             (Self::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
@@ -68,8 +61,7 @@ impl IdColumn {
         }
     }
 
-    /// Returns the rows of an answer with their tiers. If a pack lacks the next one's id, the next pack of the answer follows it, perhaps
-    /// without a body.
+    /// If a pack lacks the next one's id, the next pack of the answer follows it, perhaps without a body.
     pub(crate) fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
             [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
@@ -98,7 +90,6 @@ impl IdColumn {
         Some(rows.collect())
     }
 
-    /// Returns the form of an id that the database shows.
     pub(crate) fn display(self, id: u128) -> String {
         match self {
             Self::Integer => Self::integer(id).to_string(),
@@ -106,7 +97,6 @@ impl IdColumn {
         }
     }
 
-    /// Returns the relation `(id, version, body)` of the list with the values `n` and `n + 1`.
     pub(crate) fn listed(self, dialect: Dialect, n: usize) -> String {
         let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
         match dialect {
@@ -117,8 +107,8 @@ impl IdColumn {
                     ),
                     IdColumn::Integer => "a[i + 3]".to_owned(),
                 };
-                // OFFSET 0 keeps the array a column. Otherwise the plan inlines the text and parses it for each of its numbers. Generic
-                // plans do so from the sixth execution on.
+                // OFFSET 0 keeps the array a column. Otherwise generic plans, from the sixth execution on,
+                // parse the text for each of its numbers.
                 format!(
                     "(SELECT {id} AS id, a[i + 2] AS version, \
                      substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
@@ -144,9 +134,9 @@ impl IdColumn {
         }
     }
 
-    /// Returns the values of a list. The first value is an array. For each row it has the start of the body (from 1), its length, the
-    /// version and the id. The second value has the bodies one after the other, each after its id if the array cannot contain it. On MySQL,
-    /// the first has literals, and the second is not used.
+    /// The first value is an array with the start of each body (from 1), its length, the version and the id.
+    /// The second value has the bodies one after the other, each after its id if the array cannot contain it.
+    /// On MySQL, the first has literals, and the second is not used.
     pub(crate) fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
         if dialect == Dialect::MySql {
             return [Value::Literals(self.literals(rows)), Value::Text(String::new())];
@@ -178,8 +168,8 @@ impl IdColumn {
         }
     }
 
-    /// Returns a query with the rows `(id, version, body)` for MySQL. Its grammar needs ROW, and MariaDB's does not have it. MariaDB
-    /// truncates a body of 64 KiB and more unless it is a function's result.
+    /// MySQL's grammar needs ROW, and MariaDB's does not have it. MariaDB truncates a body of 64 KiB and more
+    /// unless it is a function's result.
     pub(crate) fn literals(self, rows: &[Stored]) -> String {
         let row = |row: &Stored| {
             let id = match self {

@@ -84,7 +84,7 @@ pub mod guide {
 /// The items for `opaque-id packs` and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::call::{Damage, PackCall, Reader, Rest};
+    pub use crate::call::{Damage, PackCall, Reader, UnreadRange};
     pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
     pub use crate::runtime::{Layout, RuntimePacks, RuntimePage};

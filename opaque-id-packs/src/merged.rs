@@ -1,5 +1,3 @@
-//! The result of a merge, for its caller and for metrics.
-
 use std::time::Duration;
 
 /// The result of a [merge].
@@ -14,17 +12,16 @@ pub struct Merged {
     pub packs: u64,
     /// The number of packs that were not written, because another client was faster or has locked them.
     pub lost: u64,
-    /// The number of found rows that stay in the recent table. Their packs have too few rows, another client has locked or replaced them,
-    /// or they or their pack cannot be read.
+    /// The number of found rows that stay in the recent table: too few, locked, replaced, or unreadable.
     pub rows_left: u64,
     /// The stored size of these rows in bytes.
     pub bytes_left: u64,
     /// The number of packs of these rows.
     pub packs_left: u64,
-    /// The number of these packs with rows that stay for another reason than their number: they or the pack are locked or cannot be read.
+    /// The number of these packs that are locked or unreadable, or have such rows.
     pub packs_stuck: u64,
     /// The longest time for which all merges of this process have found rows of one pack.
     pub left_for: Duration,
-    /// The longest such time of packs that are stuck.
+    /// The longest such time of stuck packs.
     pub stuck_for: Duration,
 }

@@ -1,10 +1,7 @@
-//! Gauges and a counter of the work and the remaining rows of mergers, for the crate `metrics`.
-
 use metrics::{Gauge, counter, gauge};
 
 use crate::merged::Merged;
 
-/// Records the result of a merge.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
 pub(crate) fn record(table: &str, merged: &Merged) {
     let table = table.to_owned();
@@ -58,7 +55,6 @@ mod tests {
         let cells = recorded.0.lock().expect("not poisoned");
         let counts: Vec<_> =
             cells.iter().map(|(key, cell)| (&**key, cell.load(Ordering::Relaxed))).collect();
-        // The survey finds the settings and the first pack.
         assert!(
             matches!(counts[..], [(key, 2)] if key.starts_with("opaque_id_packs_encrypted_total"))
         );

@@ -1,5 +1,3 @@
-//! The name of a table of packs. Its contents are bound to the name.
-
 use opaque_id_core::Keyring;
 use opaque_id_sql::mapping::InvalidTableName;
 use zeroize::Zeroizing;
@@ -9,8 +7,9 @@ use crate::format::PackCipher;
 /// The name of a table of packs, and a context. Its contents are bound to both, so they cannot be read with another name or context. A
 /// `&str` converts into a name without a context.
 ///
-/// Databases that have tables of the same name under the same secrets need a context each, such as one database per tenant. Otherwise a
-/// client that can write to both can move packs from one to the other, and readers accept them.
+/// Databases with tables of the same name under the same secrets need a context each, such as one database
+/// per tenant. Otherwise a client that can write to both can move packs from one to the other, and readers
+/// accept them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     table: Box<str>,
@@ -45,17 +44,14 @@ impl TableName {
         &self.table
     }
 
-    /// Returns the name and the context.
     pub(crate) fn parts(&self) -> (&str, &str) {
         (&self.table, &self.context)
     }
 
-    /// Returns the cipher of a data key for this table.
     pub(crate) fn cipher_with_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
         PackCipher::with_key(key, &self.table).context(&self.context)
     }
 
-    /// Derives the subkeys of a domain for this table.
     pub(crate) fn cipher(&self, keyring: &Keyring, domain: &str) -> PackCipher {
         PackCipher::for_domain(keyring, domain, &self.table).context(&self.context)
     }

@@ -1,5 +1,3 @@
-//! The place of a key in a table.
-
 use aes::Aes128;
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use opaque_id_core::key::Repr;
@@ -11,12 +9,13 @@ use crate::id_column::IdColumn;
 /// Only [`ByKey`] and [`ByEncryptedKey`] implement it.
 pub trait Order: private::Order {}
 
-/// Rows are kept in the order of their keys. The database sees the keys, neighbors in time are neighbors in a pack, and there are ranges.
+/// Rows are kept in the order of their keys. The database sees the keys, neighbors in time are neighbors in a
+/// pack, and there are ranges.
 #[derive(Clone, Copy, Debug)]
 pub enum ByKey {}
 
-/// Rows are kept under the AES-128 block of their key instead of the key (MiniCrypt, section 2.5). The database learns neither keys nor
-/// times, and there are no ranges. The cipher's random key is stored in the table, encrypted.
+/// Rows are kept under the AES-128 block of their key (MiniCrypt, section 2.5). The database learns neither
+/// keys nor times, and there are no ranges. The cipher's random key is stored in the table, encrypted.
 #[derive(Clone, Copy, Debug)]
 pub enum ByEncryptedKey {}
 
@@ -49,7 +48,6 @@ pub(crate) mod private {
     }
 }
 
-/// Returns the column for the ids of rows.
 pub(crate) fn id_column<R: Repr>(hides_keys: bool) -> IdColumn {
     // Integers have room for a tag in a block, and UUIDs do not.
     match R::TAG_BITS > 0 && !hides_keys {
@@ -58,10 +56,10 @@ pub(crate) fn id_column<R: Repr>(hides_keys: bool) -> IdColumn {
     }
 }
 
-/// The number of the integer 0, because the database orders negative integers before it.
+/// The database orders negative integers before 0.
 const SIGN: u128 = 1 << 63;
 
-/// Converts a key into a number below 2^128, in the database's order: the 16 bytes of a key, or an integer plus 2^63.
+/// In the database's order: the 16 bytes of a key, or an integer plus 2^63.
 pub(crate) fn number<R: Repr>(key: R) -> u128 {
     let block = key.to_plaintext(0);
     match R::TAG_BITS > 0 {
@@ -70,7 +68,6 @@ pub(crate) fn number<R: Repr>(key: R) -> u128 {
     }
 }
 
-/// Converts a number back into a key.
 pub(crate) fn key<R: Repr>(number: u128) -> Option<R> {
     let block = match R::TAG_BITS > 0 {
         true if number > u64::MAX.into() => return None,
@@ -80,14 +77,13 @@ pub(crate) fn key<R: Repr>(number: u128) -> Option<R> {
     R::from_plaintext(block, 0)
 }
 
-/// Returns random bytes in hexadecimal digits. The key of a [`Permutation`] has 16 bytes.
+/// Returns hexadecimal digits. A [`Permutation`] needs 16 bytes.
 pub(crate) fn random_key(bytes: usize) -> String {
     let mut key = vec![0; bytes];
     getrandom::fill(&mut key).expect("the operating system has randomness");
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The cipher of a table by encrypted key.
 pub(crate) struct Permutation(Aes128);
 
 impl Permutation {

@@ -1,10 +1,9 @@
 //! The macros that write `PackTable<T, V, E, O>` for an adapter.
 //!
-//! The macros only write signatures and docs. A method asks its `Packs` for a call, runs the call in the ORM's way, and converts the
-//! result. Generic types cannot replace them: sqlx takes a connection by value, SeaORM by `&` and diesel by `&mut`, and diesel's calls are
-//! blocking or not.
+//! Generic types cannot replace the macros: sqlx takes a connection by value, SeaORM by `&` and diesel by
+//! `&mut`, and diesel's calls are blocking or not. So a method asks its `Packs` for a call, runs the call in
+//! the ORM's way, and converts the result.
 
-/// Writes the common calls of a table and a column.
 macro_rules! table_calls {
     (
         $name:ident, $content:ident, [$($parameter:ident),*], [$($bound:tt)*];
@@ -25,8 +24,8 @@ macro_rules! table_calls {
         }
 
         impl<$($bound)*> $name<$($parameter),*> {
-            /// Returns the statements that create the tables, for a migration: `…_meta`, for packs `…_recent` and `…_packs`, and `…_keys`
-            /// if values have groups.
+            /// Returns the statements that create the tables, for a migration: `…_meta`, for packs `…_recent`
+            /// and `…_packs`, and `…_keys` if values have groups.
             ///
             /// # Panics
             /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
@@ -69,9 +68,9 @@ macro_rules! table_calls {
                 self.0.settings()
             }
 
-            /// Replaces the settings. They apply to packs and values that are written afterwards. Other clients read them with their next
-            /// merge, or at the end of a call once a minute. Clients of a column read them when they refresh it. Clients with old settings
-            /// do no harm.
+            /// Replaces the settings. They apply to packs and values that are written afterwards. Other
+            /// clients read them within a minute, and clients of a column when they refresh it. Clients with
+            /// old settings do no harm.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -83,8 +82,9 @@ macro_rules! table_calls {
                 Ok($run(on, self.0.configure(settings))$($await)*?)
             }
 
-            /// Trains a dictionary like [`train`](Self::train), from samples without personal data, such as made-up values or names of
-            /// fields. Pieces of them stay in `…_meta` while the dictionary is in use, and lengths may reveal them.
+            /// Trains a dictionary like [`train`](Self::train), from samples without personal data, such as
+            /// made-up values. Pieces of them stay in `…_meta` while the dictionary is in use, and lengths
+            /// may reveal them.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), for example if there are too few samples.
@@ -100,8 +100,9 @@ macro_rules! table_calls {
                 Ok($run(on, self.0.train_from_public::<V, E>(samples, bytes))$($await)*?)
             }
 
-            /// Erases a [group](crate#groups): replaces its key by a mark. Reads no longer find its rows, and new ones are refused. Mergers
-            /// remove them. Other processes notice within a minute. An erasure cannot be undone.
+            /// Erases a [group](crate#groups) irrevocably: replaces its key by a mark. Reads no longer find
+            /// its rows, new ones are refused, and mergers remove them. Other processes notice within a
+            /// minute.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), for example if there are no groups.
@@ -116,7 +117,7 @@ macro_rules! table_calls {
     };
 }
 
-/// Writes the type and its calls. The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
+/// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 macro_rules! pack_table {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
@@ -137,20 +138,23 @@ macro_rules! pack_table {
             E: Encoding<V>,
             O: Order,
         {
-            /// Opens the tables with this name. Their contents are bound to the name, so it cannot change. Empty tables without settings
-            /// get these settings. Existing settings stay. Open a table once, when the process starts, and clone it. Once the table is in
-            /// use, use [`open_existing`](Self::open_existing): it returns an error if a server shows empty tables. Open tables of this
-            /// name in other databases separately, and also in schemas that a connection's `search_path` selects. They cannot read rows
-            /// that were compressed with a dictionary of these tables.
+            /// Opens the tables with this name, which is bound to their contents and cannot change. Empty
+            /// tables without settings get these settings. Open a table once, when the process starts, and
+            /// clone it. Once the table is in use, use [`open_existing`](Self::open_existing): it returns an
+            /// error if a server shows empty tables. Open tables of this name in other databases separately,
+            /// and also in schemas that a connection's `search_path` selects, because they have other
+            /// dictionaries.
             ///
-            /// The keyring is a `&Keyring` or a `&SharedKeyring`. The table and its clones follow the rotation of a `SharedKeyring`. The
-            /// name is a text, or a [`TableName`](crate::TableName) with a context.
+            /// The keyring is a `&Keyring` or a `&SharedKeyring`. The table and its clones follow the
+            /// rotation of a `SharedKeyring`. The name is a text, or a [`TableName`](crate::TableName) with a
+            /// context.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
             ///
             /// # Panics
-            /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
+            /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number
+            /// generator fails.
             pub $($async)* fn open<$($generics)*>(
                 on: $on,
                 keyring: impl Into<SharedKeyring>,
@@ -162,28 +166,28 @@ macro_rules! pack_table {
                 Ok(Self(packs))
             }
 
-            /// Adds a cache of decoded packs with `bytes` bytes in this process. All clones share it. Each read asks the server whether its
-            /// pack has changed, and only then gets the pack.
+            /// Adds a cache of decoded packs with `bytes` bytes that all clones share. Each read asks the
+            /// server whether its pack has changed, and only then gets the pack.
             #[must_use]
             pub fn cached(self, bytes: u64) -> Self {
                 self.0.set_cache(bytes);
                 self
             }
 
-            /// Returns the hits and misses of the [cache](Self::cached) since its creation, or zeros without one. Rows in the recent table
-            /// do not count.
+            /// Returns the hits and misses of the [cache](Self::cached), or zeros without one. Rows in the
+            /// recent table do not count.
             #[must_use]
             pub fn cache_stats(&self) -> CacheStats {
                 self.0.cache_stats()
             }
 
-            /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and uses it from now on. Other
-            /// clients read it when they need it. Packs keep their dictionary until they are written again, or until
+            /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and
+            /// uses it from now on. Packs keep their dictionary until they are written again, or until
             /// [`rekey`](Self::rekey).
             ///
-            /// It computes for a second or two without yielding, and for up to ten seconds if the table has groups. A server that serves
-            /// others on the same threads should run it where it may block, for example by `Handle::block_on` within tokio's
-            /// `spawn_blocking`, or run `opaque-id packs train` instead.
+            /// It computes for a second or two without yielding, and for up to ten seconds if the table has
+            /// groups. On a server, run it where it may block, for example by `Handle::block_on` within
+            /// tokio's `spawn_blocking`, or run `opaque-id packs train` instead.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), for example if there are too few rows.
@@ -195,8 +199,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.train(bytes))$($await)*?)
             }
 
-            /// Inserts or replaces a row. The call runs one statement. In a table with groups it may first read and insert keys. A table
-            /// that writes through reads and replaces the row's pack. Once a minute the call also reads the settings.
+            /// Inserts or replaces a row by one statement. In a table with groups it may first read and
+            /// insert keys. A table that writes through reads and replaces the row's pack.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -209,8 +213,9 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.put([(id, value)]))$($await)*?)
             }
 
-            /// Writes rows, with a statement per 1,000 rows or 256 KiB. If an id occurs twice, its last value is written. Outside of a
-            /// transaction, a call that fails or is dropped may have written some of the rows. Call it again in that case.
+            /// Writes rows, with a statement per 1,000 rows or 256 KiB. The last value of an id counts.
+            /// Outside of a transaction, a call that fails or is dropped may have written some of the rows:
+            /// call it again.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -222,7 +227,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.put(rows.iter().map(|(id, value)| (*id, value))))$($await)*?)
             }
 
-            /// Deletes a row if it exists. The write is like that of [`put`](Self::put).
+            /// Deletes a row if it exists, like [`put`](Self::put).
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -246,8 +251,9 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.delete(ids))$($await)*?)
             }
 
-            /// Deletes the rows of a range, and returns their number. It reads them page by page, so rows that others insert meanwhile may
-            /// stay. `delete_range(on, IdRange::all().created_in(..a_year_ago))` keeps the rows of the last year.
+            /// Deletes the rows of a range page by page, and returns their number. Rows that others insert
+            /// meanwhile may stay. `delete_range(on, IdRange::all().created_in(..a_year_ago))` keeps the rows
+            /// of the last year.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError). The rows of earlier pages are already deleted.
@@ -262,7 +268,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.delete_range(range))$($await)*?)
             }
 
-            /// Returns the value of an id. The call runs one statement, and once a minute another one that reads the settings.
+            /// Returns the value of an id by one statement. Once a minute, a call also reads the settings.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -287,8 +293,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.get(ids))$($await)*?)
             }
 
-            /// Changes a row: reads its value, computes a new one, and writes it if no other client has changed the row meanwhile.
-            /// Otherwise it begins again, so `change` may be called several times.
+            /// Changes a row: reads its value, computes a new one, and writes it if no other client has
+            /// changed the row meanwhile. Otherwise it calls `change` again.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -302,12 +308,13 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.update(id, change))$($await)*?)
             }
 
-            /// Moves recent rows into packs that get at least a quarter of their size. The other rows stay until there are more. Any number
-            /// of clients may merge at any time. If two clients merge the same pack, the slower one's work is discarded.
+            /// Moves recent rows into packs that get at least a quarter of their size. The other rows stay
+            /// until there are more. Any number of clients may merge at any time. If two clients merge the
+            /// same pack, the slower one's work is discarded.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). If a pack cannot be read, its rows stay. Rows of other packs are merged before the error is
-            /// returned.
+            /// [`PackError`](crate::PackError), after the rows of other packs are merged. If a pack cannot be
+            /// read, its rows stay.
             pub $($async)* fn merge<$($generics)*>(
                 &self,
                 on: $on,
@@ -318,7 +325,7 @@ macro_rules! pack_table {
             /// Moves all recent rows into packs.
             ///
             /// # Errors
-            /// The errors are the same as of [`merge`](Self::merge).
+            /// The same as [`merge`](Self::merge).
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
@@ -326,12 +333,12 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.merge(true))$($await)*?)
             }
 
-            /// Encrypts packs and rows again that are not under the keyring's sealing secret or the current dictionary. It skips current
-            /// ones, so another call continues after an early end. `progress` receives the number of completed packs and rows.
+            /// Encrypts packs and rows again that are not under the keyring's sealing secret or the current
+            /// dictionary. Another call continues after an early end. `progress` receives the number of
+            /// completed packs and rows.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). An unreadable pack or row stays, and all others are encrypted again before the error is
-            /// returned.
+            /// [`PackError`](crate::PackError), after all readable packs and rows are encrypted again.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,
                 on: $on,
@@ -340,16 +347,17 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.rekey(None, None, progress))$($await)*?)
             }
 
-            /// Encrypts packs and rows again like [`rekey`](Self::rekey), and rewrites packs and rows of erased groups. Then it deletes the
-            /// old dictionaries if they are unused and the current one has been current for at least `unused_for`. The result has the
-            /// number of packs and rows that others have locked or changed, and of remaining dictionaries. Call it again until both are 0.
-            /// Groups that other processes erase are noticed within a minute.
+            /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows
+            /// of erased groups. Then it deletes the unused old dictionaries if the current one has been current for at
+            /// least `unused_for`. The result has the number of packs and rows that others have locked or
+            /// changed, and of remaining dictionaries. Call it again until both are 0. Groups that other
+            /// processes erase are noticed within a minute.
             ///
-            /// Choose an hour, or longer than the longest transaction. A client that has asked the server within ten minutes may still
-            /// write with the previous dictionary.
+            /// Choose an hour, or longer than the longest transaction. A client that has asked the server
+            /// within ten minutes may still write with the previous dictionary.
             ///
             /// # Errors
-            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries still exist.
+            /// The same as [`rekey`](Self::rekey). After an error, all dictionaries still exist.
             pub $($async)* fn sweep<$($generics)*>(
                 &self,
                 on: $on,
@@ -359,8 +367,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.rekey(None, Some(unused_for), progress))$($await)*?)
             }
 
-            /// Reads all packs and recent rows, and finds corrupt and missing ones. It changes nothing. `progress` receives the number of
-            /// completed packs and recent rows.
+            /// Reads all packs and recent rows, and finds corrupt and missing ones. `progress` receives the
+            /// number of completed packs and recent rows.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError) if it cannot continue.
@@ -378,7 +386,8 @@ macro_rules! pack_table {
                 self.0.scan()
             }
 
-            /// Returns the rows of the next page, or `None` after the last one. A page is one statement and one snapshot. It may be empty.
+            /// Returns the rows of the next page, or `None` after the last one. A page is one snapshot. It
+            /// may be empty.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError). The next call reads the same page again.
@@ -390,7 +399,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.next_page(pages))$($await)*?)
             }
 
-            /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
+            /// Returns the pages of a range, in the order of the ids.
             #[must_use]
             pub fn pages(&self, range: IdRange<T::Internal>) -> Pages<T>
             where
@@ -399,7 +408,7 @@ macro_rules! pack_table {
                 self.0.range(range, false)
             }
 
-            /// Returns the pages of a range, for [`next_page`](Self::next_page), from the last id to the first.
+            /// Returns the pages of a range, from the last id to the first.
             #[must_use]
             pub fn pages_descending(
                 &self,
@@ -414,12 +423,12 @@ macro_rules! pack_table {
     };
 }
 
-/// Writes the calls that need a connection several times. Therefore they take a pool, and do not accept a transaction.
+/// These calls need a connection several times. Therefore they take a pool, and do not accept a transaction.
 #[cfg(any(feature = "sqlx", feature = "seaorm"))]
 macro_rules! pack_streams {
     ([$($generics:tt)*] [$($captured:tt)*] $pool:ty) => {
         impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
-            /// Returns the rows of a range, in the order of their ids. They are read page by page, with one statement each.
+            /// Returns the rows of a range, in the order of their ids. They are read page by page.
             /// [`next_page`](Self::next_page) also reads within a transaction.
             pub fn range<'p, $($generics)*>(
                 &'p self,
@@ -464,8 +473,8 @@ macro_rules! pack_streams {
                 Box::pin(pages.try_flatten())
             }
 
-            /// Merges every `interval` until the future is dropped. This is the task of a merger. `report` receives the outcome of each
-            /// pass, for logs and metrics. After an error the merger waits and continues.
+            /// Merges every `interval` until the future is dropped: the task of a merger. `report` receives
+            /// the outcome of each pass, for logs and metrics. After an error the merger continues.
             pub async fn merge_every<$($generics)*>(
                 &self,
                 pool: &$pool,

@@ -1,5 +1,3 @@
-//! The content of every adapter's `PackTable`: builds the calls and converts their results into keys and values.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +8,7 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{self, PackCall, Rest};
+use crate::call::{self, PackCall, UnreadRange};
 use crate::calls::Calls;
 use crate::encoding::Encoding;
 use crate::error::Problem;
@@ -35,18 +33,16 @@ pub enum Update<V> {
 /// The unread pages of a listing.
 #[derive(Clone, Debug)]
 pub struct Pages<T> {
-    rest: Rest,
+    rest: UnreadRange,
     resource: PhantomData<fn() -> T>,
 }
 
-/// Rows by their ids.
 type Rows<T, V> = Vec<(<T as OpaqueId>::Internal, V)>;
 
-/// The types of arguments and results. No value of these types is contained.
+/// No value of these types is contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
-/// The content of every adapter's `PackTable`: the calls that have its types in arguments or results. It dereferences to `Calls` for all
-/// others.
+/// The content of every adapter's `PackTable`: the typed calls. It dereferences to `Calls` for the others.
 pub struct Packs<T, V, E, O> {
     calls: Calls,
     types: Types<T, V, E, O>,
@@ -168,7 +164,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
         let (first, last) =
             (order::number(*range.first().as_repr()), order::number(*range.last().as_repr()));
-        Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
+        Pages { rest: UnreadRange::new(first, last, is_descending), resource: PhantomData }
     }
 
     /// Deletes the rows of a range, and returns their number.
@@ -203,7 +199,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Returns a row's place in the table.
     fn place(&self, id: T::Internal) -> Result<u128, Problem> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
@@ -220,7 +215,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 }
 
-/// Returns a message with its reason.
 fn with_source(problem: &Problem) -> String {
     let source = std::error::Error::source(problem);
     source.map_or_else(|| problem.to_string(), |source| format!("{problem}: {source}"))

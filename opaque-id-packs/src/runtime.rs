@@ -1,4 +1,4 @@
-//! A table of packs for tools. Its resource and its values are known only at run time.
+//! A table of packs for tools.
 
 use std::collections::HashSet;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 use serde::de::IgnoredAny;
 
-use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, Rest, Verified};
+use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified};
 use crate::calls::Calls;
 use crate::column::{ColumnName, Quoted};
 use crate::error::{Location, Problem};
@@ -20,7 +20,8 @@ use crate::order;
 use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
 
-/// A table of packs for tools. Values are the bytes that the encoding wrote.
+/// A table of packs whose resource and values are known only at run time. Values are the bytes that the
+/// encoding wrote.
 #[derive(Debug)]
 pub struct RuntimePacks<K> {
     calls: Calls,
@@ -48,8 +49,8 @@ pub enum Layout {
 }
 
 impl<K: Key> RuntimePacks<K> {
-    /// Returns the table with this name, which must be valid, and the call that opens it. Only its settings say whether its
-    /// order is [encrypted](Self::hides_keys).
+    /// Returns the table with this valid name, and the call that opens it. Its settings say whether its order
+    /// is [encrypted](Self::hides_keys).
     pub fn open(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -62,7 +63,8 @@ impl<K: Key> RuntimePacks<K> {
         Ok((Self { calls, key: PhantomData }, call))
     }
 
-    /// Returns the table with this name, and the call that opens it and, if it is new and empty, writes its first contents.
+    /// Returns the table with this name, and the call that opens it and writes its first contents if it is
+    /// new and empty.
     pub fn create(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -91,7 +93,7 @@ impl<K: Key> RuntimePacks<K> {
         }
     }
 
-    /// Returns the column of a text such as `customers.notes`, with ids, fingerprints and plaintext in other ones, if these are names.
+    /// Returns the column of a text such as `customers.notes`, if the names are valid.
     #[must_use]
     pub fn column(
         text: &str,
@@ -109,7 +111,7 @@ impl<K: Key> RuntimePacks<K> {
         format!("SELECT count({column}) FROM {table}")
     }
 
-    /// Converts the values of a column. With an index, the normalizer says which texts it contains.
+    /// Converts the values of a column. The normalizer says which texts the index contains.
     pub fn convert(
         &self,
         column: &ColumnName,
@@ -127,7 +129,6 @@ impl<K: Key> RuntimePacks<K> {
         normalizer: Option<Normalizer>,
         progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<PackCall<'static, Verified>, Problem> {
-        // Without an index, plaintext can be found although nothing knows the groups.
         let read = match normalizer {
             None if !column.has_plaintext() => None,
             _ => Some(self.reader(normalizer)?),
@@ -135,7 +136,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.calls.verify(Some(column), read, progress))
     }
 
-    /// Returns a function that reads texts, or JSON if there is no normalizer. The application alone knows the group of a value.
+    /// Without a normalizer, values are JSON. The application alone knows the group of a value.
     fn reader(&self, normalizer: Option<Normalizer>) -> Result<Reader<'static>, Problem> {
         let contents = &self.table.opened()?.contents;
         if contents.groups.is_some() {
@@ -184,7 +185,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.table.opened()?.contents.groups.is_some())
     }
 
-    /// Returns whether the rows of another table are in the same order and encoding.
+    /// Returns whether another table has the same order and encoding.
     pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
@@ -197,8 +198,8 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
-    /// Returns the keys of packs and recent rows that cannot be read or are missing; unless `is_forced`, without those that another
-    /// secret or a dictionary may be able to read.
+    /// Returns the keys of packs and recent rows that cannot be read or are missing. Unless `is_forced`, it
+    /// omits bodies that another secret or a dictionary may be able to read.
     pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {
         let damage = verified.damage.iter().copied();
         damage.filter(move |damage| damage.is_certain || is_forced)
@@ -208,7 +209,7 @@ impl<K: Key> RuntimePacks<K> {
     pub fn rows_of(&self, damage: Damage) -> PackCall<'static, Vec<(u128, Value)>> {
         let ids = self.table.statements.ids();
         let last = damage.end.map_or(ids.max(), |end| end - 1);
-        let mut rest = Rest::new(damage.first, last, false);
+        let mut rest = UnreadRange::new(damage.first, last, false);
         self.call(move |session| async move {
             let (mut session, mut rows) = (session.connect().await, Vec::new());
             while rest.keys.is_some() {
@@ -222,7 +223,7 @@ impl<K: Key> RuntimePacks<K> {
         })
     }
 
-    /// Returns where the first of damaged keys is.
+    /// Returns the location of damaged keys.
     #[must_use]
     pub fn location_of(&self, damage: Damage) -> Location {
         let kind = if damage.recent.is_some() { Kind::Row } else { Kind::Pack };
@@ -242,7 +243,7 @@ impl<K: Key> RuntimePacks<K> {
         })
     }
 
-    /// Inserts a row, and leaves one that is there as it is. Returns whether it has inserted the row.
+    /// Inserts a row unless it exists. Returns whether it did.
     pub fn insert(&self, key: K, value: Vec<u8>) -> PackCall<'static, bool> {
         let place = self.place(key);
         self.call(move |session| async move {
@@ -264,12 +265,15 @@ impl<K: Key> RuntimePacks<K> {
 
     /// Returns the pages of all rows.
     #[must_use]
-    pub fn scan(&self) -> Rest {
+    pub fn scan(&self) -> UnreadRange {
         self.all()
     }
 
-    /// Reads the next page, and moves on to the one after it. Returns `None` after the last one.
-    pub fn next_page<'c>(&'c self, rest: &'c mut Rest) -> PackCall<'c, Option<RuntimePage<K>>> {
+    /// Reads the next page, or `None` after the last one.
+    pub fn next_page<'c>(
+        &'c self,
+        rest: &'c mut UnreadRange,
+    ) -> PackCall<'c, Option<RuntimePage<K>>> {
         self.call(move |session| async move {
             if rest.keys.is_none() {
                 return Ok(None);

@@ -34,8 +34,8 @@ pub type PackError = error::PackError<DbErr>;
 pack_table! {
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. A call in the caller's transaction is part of it and is rolled
-    /// back with it.
+    /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. A call in the caller's transaction
+    /// is part of it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -94,8 +94,9 @@ pack_streams! { [] [] DatabaseConnection }
 encrypted_column! {
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// An entity's model has a field of the type [`Encrypted<T, V>`](Encrypted). `encrypt` and `decrypt` convert between it and `V`. Each
-    /// needs the id of the row, because a value that the server has moved to another row or column is refused.
+    /// An entity's model has a field of the type [`Encrypted<T, V>`](Encrypted). `encrypt` and `decrypt`
+    /// convert it. Each needs the id of the row, because a value that the server has moved to another row or
+    /// column is refused.
     ///
     /// ```
     /// mod customer {

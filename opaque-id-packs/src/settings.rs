@@ -1,5 +1,3 @@
-//! The settings of a table's rows: tiers, sizes, levels and padding.
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_sql::statement::hex;
@@ -10,7 +8,7 @@ use crate::format::Padding;
 use crate::index::IndexKey;
 use crate::order;
 
-/// The settings of a table's rows. They belong to the table and not to a client: the table stores them encrypted, and all clients use them.
+/// The settings of a table's rows. The table stores them encrypted, and all clients use them.
 ///
 /// ```
 /// use opaque_id_packs::Settings;
@@ -30,7 +28,7 @@ pub struct Settings {
     #[serde(with = "padding")]
     pub(crate) pack_padding: Padding,
     pub(crate) write_through: bool,
-    /// The time in seconds. The default is omitted, because earlier versions refuse the member.
+    /// The number of seconds. The default is omitted, because earlier versions refuse the member.
     #[serde(default = "an_hour", skip_serializing_if = "is_an_hour")]
     pub(crate) erase_after: u32,
 }
@@ -43,7 +41,6 @@ fn is_zero(seconds: &u64) -> bool {
     *seconds == 0
 }
 
-/// Returns the time in seconds since 1970.
 pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
@@ -53,23 +50,23 @@ fn is_an_hour(seconds: &u32) -> bool {
 }
 
 impl Settings {
-    /// Sets the size at which packs are split, in bytes of the body: 8,064 by default, from 256 to 1 MiB. A larger value has a pack of its
-    /// own.
+    /// Sets the size at which packs are split, in bytes of the body: 8,064 by default, from 256 to 1 MiB. A
+    /// larger value has a pack of its own.
     ///
-    /// A pack of the default size fills a page of PostgreSQL or half a page of InnoDB, so neither moves it out of the row. It contains some
-    /// 40 rows of 800 bytes, with a dictionary.
+    /// A pack of the default size fills a page of PostgreSQL or half a page of InnoDB, so neither moves it
+    /// out of the row. It contains some 40 rows of 800 bytes, with a dictionary.
     #[must_use]
     pub fn pack_bytes(self, bytes: u32) -> Self {
         Self { pack_bytes: bytes, ..self }
     }
 
-    /// Sets zstd's level for rows: 3 by default, from 1 to 19. A client waits for this compression.
+    /// Sets zstd's level for rows: 3 by default, from 1 to 19. A client waits for it.
     #[must_use]
     pub fn row_level(self, level: i32) -> Self {
         Self { row_level: level, ..self }
     }
 
-    /// Sets zstd's level for packs: 9 by default, from 1 to 19. A merger does this compression.
+    /// Sets zstd's level for packs: 9 by default, from 1 to 19. A merger uses it.
     #[must_use]
     pub fn pack_level(self, level: i32) -> Self {
         Self { pack_level: level, ..self }
@@ -81,23 +78,23 @@ impl Settings {
         Self { row_padding: rows, pack_padding: packs, ..self }
     }
 
-    /// Writes rows into packs at once instead of into the recent table. This is for tables without a merger that are read far more often
-    /// than written. Each write reads, changes and replaces a pack, and starts over if another client was faster. A table cannot change
-    /// this setting: copy its rows to another table.
+    /// Writes rows into packs at once instead of into the recent table, for tables that are read far more
+    /// often than written. Each write reads, changes and replaces a pack, and starts over if another client
+    /// was faster. A table cannot change this setting: copy its rows to another table.
     #[must_use]
     pub fn write_through(self) -> Self {
         Self { write_through: true, ..self }
     }
 
-    /// Sets the time for which the value of a deleted row may stay in its pack, in whole seconds: an hour by default. Rows of less than a
-    /// quarter of a pack's size wait for more rows. A merger ends their wait if it finds a deletion that it first saw that long ago. So the
-    /// merger must run for longer than this. A merger that is started for each pass calls `merge_all`.
+    /// Sets the time for which the value of a deleted row may stay in its pack, in whole seconds: an hour by
+    /// default. Rows of less than a quarter of a pack's size stay until there are more, or until a merger
+    /// finds a deletion that it first saw that long ago. So the merger must run for longer than this. A
+    /// merger that is started for each pass calls `merge_all`.
     #[must_use]
     pub fn erase_after(self, time: Duration) -> Self {
         Self { erase_after: u32::try_from(time.as_secs()).unwrap_or(u32::MAX), ..self }
     }
 
-    /// Returns the fault of the settings.
     pub(crate) fn problem(&self) -> Option<String> {
         let expected = |what, range: std::ops::RangeInclusive<i64>, found: i64| {
             (!range.contains(&found)).then(|| {
@@ -131,21 +128,19 @@ impl Default for Settings {
     }
 }
 
-/// The stored contents: the settings and the constant parts.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contents {
     pub(crate) settings: Settings,
-    /// The number of the dictionary for new bodies.
     pub(crate) dictionary: u16,
-    /// The time when it became current, in seconds since 1970, by the clock of the client that trained it. 0 means unknown.
+    /// The number of seconds since 1970, by the clock of the client that trained it. 0 means unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) dictionary_since: u64,
-    /// The name of the values' encoding.
     pub(crate) encoding: String,
-    /// The key of the permutation of keys in hexadecimal digits, if there is one.
+    /// The key of the permutation of keys in hexadecimal digits.
     pub(crate) order: Option<String>,
-    /// The keys of a table with groups in hexadecimal digits. 16 bytes permute the ids of groups, and 32 bytes encrypt rows and packs.
+    /// The keys of a table with groups in hexadecimal digits. 16 bytes permute the ids of groups, and 32
+    /// bytes encrypt rows and packs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<String>,
     /// The additions of later versions that earlier ones may ignore. They are written back unchanged.
@@ -154,7 +149,6 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns the contents of a new table.
     pub(crate) fn new(
         settings: Settings,
         encoding: &str,
@@ -172,12 +166,11 @@ impl Contents {
         }
     }
 
-    /// Keeps the key of a column's blind index, unless there is one. It is a hint, because earlier versions know of no index.
+    /// The key is a hint, because earlier versions know of no index.
     pub(crate) fn keep_index(&mut self, key: &IndexKey) {
         self.hints.entry("index").or_insert_with(|| hex(key.as_bytes()).into());
     }
 
-    /// Returns the key of a column's blind index in hexadecimal digits.
     pub(crate) fn index(&self) -> Option<&str> {
         self.hints.get("index")?.as_str()
     }

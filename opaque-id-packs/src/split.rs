@@ -5,21 +5,20 @@ use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plain
 use crate::stored::Stored;
 use crate::table::{State, Table, next_version};
 
-/// A pack is full if its plaintext is within this percentage of its size.
+/// A pack is full within this percentage of its size.
 const FULL: usize = 95;
 
-/// The number of attempts to fill a pack.
 const TRIES: usize = 2;
 
-/// The assumed ratio of compression until some rows are compressed. If the guess is wrong, so many times the size of a pack is compressed
-/// in vain.
+/// The assumed ratio of compression until some rows are compressed. If the guess is wrong, so many times the
+/// size of a pack is compressed in vain.
 const ASSUMED_RATIO: usize = 8;
 
-/// Encrypts a pack, or its parts if it is too large. The first part has the pack's id and the version after `version`. The ids of the
-/// others are their first keys.
+/// Encrypts a pack, or its parts if it is too large. The first part has the pack's id and the version after
+/// `version`. The others' ids are their first keys.
 ///
-/// The last pack of a table is filled from the left, because rows are appended to it. Others become equal parts with spare room. Each byte
-/// is compressed about three times. Mergers do this between two statements, without yielding.
+/// The last pack of a table is filled from the left, because rows are appended to it. Others become equal
+/// parts with spare room. Each byte is compressed about three times.
 pub(crate) fn encrypt(
     table: &Table,
     state: &State,
@@ -56,11 +55,9 @@ struct Split<'t> {
     state: &'t State,
     codec: &'t Codec,
     groups: &'t GroupKeys,
-    /// The limit of a plaintext's length.
     limit: usize,
-    /// The end of the last pack.
     end: Option<u128>,
-    /// The bytes of values that fill a pack, measured on the last compressed rows.
+    /// Measured on the last compressed rows.
     capacity: usize,
 }
 
@@ -68,7 +65,7 @@ fn bytes(rows: &[(u128, Value)]) -> usize {
     rows.iter().map(|(_, value)| value.len()).sum()
 }
 
-/// Returns the number of rows with this many bytes, and at least one if there are any.
+/// Returns at least one row if there are any.
 fn count_of(rows: &[(u128, Value)], bytes: usize) -> usize {
     let mut sum = 0;
     let within = rows.iter().take_while(|(_, value)| {
@@ -79,7 +76,7 @@ fn count_of(rows: &[(u128, Value)], bytes: usize) -> usize {
 }
 
 impl Split<'_> {
-    /// Encodes the first rows, and returns their plaintext if it is short enough for one pack.
+    /// Returns the plaintext if it is short enough for one pack.
     fn encode(
         &mut self,
         id: u128,
@@ -95,7 +92,6 @@ impl Split<'_> {
         let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
         self.capacity = (bytes * self.limit / len.max(1)).max(1);
         let plaintext = match encoded {
-            // A single row of any length has a pack of its own.
             Ok(plaintext) if plaintext.len() <= self.limit || count <= 1 => Some(plaintext),
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if count > 1 => None,
@@ -105,7 +101,6 @@ impl Split<'_> {
         Ok(plaintext)
     }
 
-    /// Returns a pack with nearly as many of the first rows as possible.
     fn fill(&mut self, id: u128, rows: &mut Rows) -> Result<(usize, Plaintext), Problem> {
         let (mut best, mut too_many, mut tries, mut percent) = (None, rows.len() + 2, 0, 98);
         loop {
@@ -132,7 +127,8 @@ impl Split<'_> {
         }
     }
 
-    /// Returns a pack with an equal part of the remaining rows, if they are known to be too many for one pack.
+    /// Returns a pack with an equal part of the remaining rows, if they are known to be too many for one
+    /// pack.
     fn part(
         &mut self,
         id: u128,
@@ -174,7 +170,6 @@ pub(crate) mod tests {
     use crate::settings::{Contents, Settings};
     use crate::table::Context;
 
-    /// Returns a table with these settings.
     pub(crate) fn open(settings: Settings) -> Table {
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build();
         let keyring = keyring.expect("a keyring").into();
@@ -188,7 +183,6 @@ pub(crate) mod tests {
         table
     }
 
-    /// Returns some 800 bytes of JSON that zstd makes six times shorter.
     pub(crate) fn value(number: u128) -> Vec<u8> {
         let field = |i: u128| {
             let hash =
@@ -199,7 +193,6 @@ pub(crate) mod tests {
         format!("{{{}}}", fields.join(",")).into_bytes()
     }
 
-    /// Returns random, incompressible bytes.
     fn noise(number: u128) -> Vec<u8> {
         let mut bytes = vec![0; 100 + usize::try_from(number % 700).expect("small")];
         getrandom::fill(&mut bytes).expect("randomness");

@@ -34,12 +34,13 @@ pub type PackError = error::PackError<sqlx::Error>;
 pack_table! {
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
-    /// Its calls accept a pool, a connection or a transaction, like sqlx's `Acquire`. A call in the caller's transaction is part of it and
-    /// is rolled back with it.
+    /// Its calls accept a pool, a connection or a transaction, like sqlx's `Acquire`. A call in the caller's
+    /// transaction is part of it.
     ///
-    /// A call may be dropped at any time, and so may a transaction. `begin` of sqlx 0.9.0 must not be dropped, for example by a timeout
-    /// around a whole request. The pool's connection would stay in a transaction, and later calls on it would succeed and be rolled back in
-    /// the end. `tokio::spawn(async move { pool.begin().await }).await` is safe.
+    /// A call and a transaction may be dropped at any time. `begin` of sqlx 0.9.0 must not be dropped, for
+    /// example by a timeout around a whole request. The pool's connection would stay in a transaction, and
+    /// later calls on it would succeed and be rolled back in the end. `tokio::spawn(async move {
+    /// pool.begin().await }).await` is safe.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,8 +99,9 @@ pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }
 encrypted_column! {
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
-    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) that sqlx binds and decodes. `encrypt` and `decrypt` convert between
-    /// it and `V`. Each needs the id of the row, because a value that the server has moved to another row or column is refused.
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) that sqlx binds and decodes. `encrypt`
+    /// and `decrypt` convert it. Each needs the id of the row, because a value that the server has moved to
+    /// another row or column is refused.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
-//! The statements. They have the same number and meaning on all databases.
+//! The statements have the same number and meaning on all databases.
 //!
-//! There are two tiers. A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster. An upsert
-//! of one recent row does neither. Later a merger writes the pack once for many rows.
+//! A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster.
+//! An upsert of one recent row does neither. Later a merger writes the pack once for many rows.
 
 mod columns;
 
@@ -22,72 +22,59 @@ impl Stored {
         [Id(self.id), Integer(self.version), Bytes(&self.body)]
     }
 
-    /// Returns the values of a statement that replaces this version.
     fn replacing(&self, version: i64) -> [Parameter<'_>; 4] {
         let [id, new, body] = self.values();
         [id, Integer(version), new, body]
     }
 }
 
-/// The handling of a pack or a row that another transaction has locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfLocked {
-    /// Waits until the transaction ends.
     Wait,
-    /// Leaves it as it is. The id is that of the next pack. MySQL locks the ids before a locked pack too, so an insert would wait for them.
-    /// Therefore a pack is not split while the next one is locked.
+    /// The id is that of the next pack. MySQL locks the ids before a locked pack too, so an insert would wait
+    /// for them. Therefore a pack is not split while the next one is locked.
     Skip(Option<u128>),
 }
 
-/// The packs of recent rows.
 #[derive(Default)]
 pub(crate) struct Survey {
     /// Packs, with the number and bytes of their recent rows.
     pub(crate) packs: Vec<(u128, i64, i64)>,
-    /// The first key after the surveyed ones.
     pub(crate) next: Option<u128>,
     /// The versions of the settings and the dictionaries, by number.
     pub(crate) meta: BTreeMap<i64, i64>,
 }
 
-/// A value of a statement.
 enum Parameter<'a> {
     Id(u128),
     Integer(i64),
     Bytes(&'a [u8]),
-    /// The id of a group's key, of 16 bytes.
     Key(u128),
     /// A relation `(id, version, body)`. It takes two bind values.
     List(&'a [Stored]),
-    /// A list of groups' keys, as in `List`.
     Keys(&'a [Stored]),
 }
 
-/// A text in a dialect. MySQL's placeholders have no numbers, so for MySQL it has the number of each.
+/// MySQL's placeholders have no numbers, so for MySQL the text has the number of each.
 type Rendered = (Arc<str>, Arc<[usize]>);
 
-/// The statements of one table.
 pub(crate) struct Statements {
     name: Box<str>,
     ids: IdColumn,
     texts: Texts<(&'static str, Dialect), Rendered>,
 }
 
-/// Returns the columns of rows of both tiers. The last one is the id of the next pack. Recent rows and the last pack have no next pack, and
-/// repeat their own id.
+/// The last column is the id of the next pack. Recent rows and the last pack repeat their own id.
 const fn tiers(id: Column) -> [Column; 5] {
     [Column::Integer, id, Column::Integer, Column::Bytes, id]
 }
 
-/// Returns the columns of a [survey](Builder::survey).
 const fn survey(id: Column) -> [Column; 4] {
     [Column::Integer, id, Column::Integer, Column::Integer]
 }
 
-/// The columns of the table of settings and dictionaries.
 const META: &[Column] = &[Column::Integer, Column::Integer, Column::Bytes];
 
-/// The columns of the table of groups' keys.
 const KEYS: &[Column] = &tiers(Column::Uuid);
 
 impl Statements {
@@ -99,7 +86,6 @@ impl Statements {
         self.ids
     }
 
-    /// Returns the statements that create the tables, for a migration.
     pub(crate) fn create_sql(
         dialect: Dialect,
         name: &str,
@@ -113,7 +99,6 @@ impl Statements {
             + &Self::create_column_sql(dialect, name, is_grouped)
     }
 
-    /// Returns the statements that create the tables of settings and dictionaries and, if there are groups, of their keys.
     pub(crate) fn create_column_sql(dialect: Dialect, name: &str, is_grouped: bool) -> String {
         let (id, body) = IdColumn::Uuid.types(dialect);
         let table = |suffix, id| create_table(dialect, name, suffix, id, body);
@@ -121,30 +106,25 @@ impl Statements {
         table("meta", "INTEGER") + &keys
     }
 
-    /// Returns the statements that drop these tables.
     pub(crate) fn drop_column_sql(name: &str, is_grouped: bool) -> String {
         let suffixes: &[_] = if is_grouped { &["meta", "keys"] } else { &["meta"] };
         suffixes.iter().map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
     }
 
-    /// Returns the statement that drops the tables.
     pub(crate) fn drop_sql(name: &str, is_grouped: bool) -> String {
         let tiers = ["recent", "packs"].map(|suffix| format!("DROP TABLE {name}_{suffix};\n"));
         tiers.concat() + &Self::drop_column_sql(name, is_grouped)
     }
 
-    /// Returns the statements in a dialect.
     pub(crate) fn on(&self, dialect: Dialect) -> Builder<'_> {
         Builder { table: self, dialect }
     }
 
-    /// Returns the rows of an answer of one tier.
     pub(crate) fn read_tier(&self, tier: Tier, rows: Vec<Vec<Cell>>) -> Option<Vec<Stored>> {
         let ids = if tier == Tier::Keys { IdColumn::Uuid } else { self.ids };
         Some(ids.read(rows)?.into_iter().map(|(_, stored)| stored).collect())
     }
 
-    /// Returns the ids and values of an answer.
     pub(crate) fn read_values(&self, rows: &[Vec<Cell>]) -> Option<Vec<(u128, Vec<u8>)>> {
         let read = |cells: &Vec<Cell>| match &cells[..] {
             [id, Cell::Bytes(value), ..] => Some((self.ids.id(id)?, value.clone())),
@@ -153,12 +133,10 @@ impl Statements {
         rows.iter().map(read).collect()
     }
 
-    /// Returns the rows of an answer, each with its tier.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         self.ids.read(rows)
     }
 
-    /// Reads the rows of a [survey](Self::survey).
     pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
         let mut survey = Survey::default();
         for cells in rows {
@@ -179,7 +157,6 @@ impl Statements {
     }
 }
 
-/// Builds the statements of a table in a dialect.
 #[derive(Clone, Copy)]
 pub(crate) struct Builder<'t> {
     table: &'t Statements,
@@ -187,8 +164,8 @@ pub(crate) struct Builder<'t> {
 }
 
 impl Builder<'_> {
-    /// Returns the statement that reads both tiers for keys: their recent rows and their packs. It omits the bodies of packs that are
-    /// `known` in this version.
+    /// Reads the recent rows and the packs of keys, without the bodies of packs that are `known` in this
+    /// version.
     pub(crate) fn get(self, keys: &[u128], known: &[(u128, i64)]) -> Statement {
         if let ([key], [] | [_]) = (keys, known) {
             let (id, version) = known.first().copied().unwrap_or((0, 0));
@@ -222,12 +199,13 @@ impl Builder<'_> {
         self.get_each(keys, &known)
     }
 
-    /// Returns the number of keys that [`get`](Self::get) takes.
+    /// The number of keys that [`get`](Self::get) takes.
     pub(crate) fn most_keys(self) -> usize {
         get_sizes(self.dialect).last().copied().unwrap_or(MOST_KEYS)
     }
 
-    /// Returns the statement of [`get`](Self::get) for several keys on MySQL's servers, because they look up only the neighbors of values.
+    /// Does the same as [`get`](Self::get) on MySQL's servers, because they look up only the neighbors of
+    /// values.
     fn get_each(self, keys: Vec<Value>, known: &[Stored]) -> Statement {
         let (t, ids) = (self.name(), self.table.ids);
         let key = match ids {
@@ -257,20 +235,21 @@ impl Builder<'_> {
         Statement::new(sql, values, self.tiers())
     }
 
-    /// Returns the statement of [`get`](Self::get) for one key that also reads the id of the next pack. A call that writes needs it.
+    /// Also reads the id of the next pack. A call that writes needs it.
     pub(crate) fn get_with_next(self, key: u128) -> Statement {
         self.cached("get with next", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
             self.get_sql("", &self.next_of(":id0", "")) + self.dialect.all_rows()
         })
     }
 
-    /// Returns the statement of [`get_with_next`](Self::get_with_next) that also sees commits since the transaction began on MySQL. Its
-    /// default isolation shows them only to locking reads.
+    /// Also sees commits since the transaction began on MySQL. Its default isolation shows them only to
+    /// locking reads.
     pub(crate) fn get_latest(self, key: u128) -> Statement {
         self.cached("get latest", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
             let lock = " FOR UPDATE";
             let sql = self.get_sql(lock, &self.next_of(":id0", lock));
-            // Each part of the union has its own lock, so it needs parentheses. SQLite's grammar does not allow them.
+            // Each part of the union has its own lock, so it needs parentheses. SQLite's grammar does not
+            // allow them.
             let sql = sql.replacen("SELECT", "(SELECT", 1);
             sql.replacen(" UNION ALL", ") UNION ALL", 1) + self.dialect.all_rows()
         })
@@ -290,7 +269,6 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the statement that writes recent rows over any existing ones.
     pub(crate) fn put(self, rows: &[Stored]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         match rows {
@@ -308,7 +286,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that writes rows like [`put`](Self::put) if the keys of their groups exist in these versions.
+    /// Writes rows like [`put`](Self::put) if the keys of their groups exist in these versions.
     pub(crate) fn put_grouped(self, rows: &[Stored], keys: &[Stored]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
@@ -324,8 +302,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that replaces a recent row of this version, if the key of the new row's group has this id and
-    /// version.
+    /// Replaces a recent row of this version, if the key of the new row's group has this id and version.
     pub(crate) fn replace(self, version: i64, new: &Stored, key: Option<(u128, i64)>) -> Statement {
         let sql = || {
             format!(
@@ -344,9 +321,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that inserts a recent row if the pack still has this version, and the key of the row's group has this id and
-    /// version. The pack is locked until the row is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it
-    /// fails if the row exists.
+    /// Inserts a recent row if the pack still has this version, and the key of the row's group has this id
+    /// and version. The pack is locked until the row is committed, so that no merger can have merged a row of
+    /// this key meanwhile. On MySQL it fails if the row exists.
     pub(crate) fn insert_if(
         self,
         pack: (u128, i64),
@@ -377,8 +354,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the statement that replaces a pack of this version and inserts the packs that were split from it. It is one statement, so
-    /// that no reader sees half of it and no writer leaves half of it.
+    /// Replaces a pack of this version and inserts its right parts. It is one statement, so that no reader
+    /// sees half of it and no writer leaves half of it.
     pub(crate) fn write_packs(
         self,
         version: i64,
@@ -440,7 +417,7 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the statement that inserts a pack unless its id exists. On MySQL it fails if the id exists.
+    /// On MySQL it fails if the id exists.
     pub(crate) fn insert_pack(self, pack: &Stored) -> Statement {
         self.cached("insert pack", &pack.values(), &[], || {
             format!(
@@ -451,7 +428,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads up to `packs` packs and up to `rows` recent rows of a range, from its first or its last key on.
+    /// Reads up to `packs` packs and up to `rows` recent rows of a range, from its first or its last key on.
     pub(crate) fn range(
         self,
         (first, last): (u128, u128),
@@ -467,11 +444,11 @@ impl Builder<'_> {
         self.cached(name, &values, self.tiers(), || self.range_sql(order) + self.dialect.all_rows())
     }
 
-    /// Returns the text of [`range`](Self::range): packs and recent rows with a limit for each.
     fn range_sql(self, order: &str) -> String {
         let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
         let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
-        // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read separately.
+        // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
+        // separately.
         let (next, last) = match self.is_mysql() {
             true => (
                 "p.id AS next".to_owned(),
@@ -495,9 +472,9 @@ impl Builder<'_> {
         format!("{packs} UNION ALL {rows}{last}")
     }
 
-    /// Returns the statement that finds, for up to `limit` recent rows from a key on, the number and bytes of each pack's rows, the first
-    /// key after them, and the versions of the settings and the dictionaries. Rows without a pack before them are counted for the missing
-    /// pack.
+    /// Finds, for up to `limit` recent rows from a key on, the number and bytes of each pack's rows, the
+    /// first key after them, and the versions of the settings and the dictionaries. Rows without a pack
+    /// before them are counted for the missing pack.
     pub(crate) fn survey(self, from: u128, limit: i64) -> Statement {
         let columns = match self.table.ids {
             IdColumn::Uuid => const { &survey(Column::Uuid) },
@@ -507,8 +484,8 @@ impl Builder<'_> {
         self.cached("survey", &[Id(from), Integer(limit)], columns, || {
             let surveyed = format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
             let rows = match self.is_mysql() {
-                // The pack of a row is the last one before it. A join looks up the span of packs. For a comparison with a subquery MariaDB
-                // would read all of them.
+                // A join looks up the span of packs. For a comparison with a subquery MariaDB would read all
+                // of them.
                 true => format!(
                     "(SELECT bytes, pack FROM (SELECT is_row, bytes, COALESCE(MAX(pack) OVER \
                      (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING), :id0) AS pack FROM \
@@ -535,7 +512,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads a pack and up to `limit` of its recent rows, from a key up to the next pack, in one snapshot (I2).
+    /// Reads a pack and up to `limit` of its recent rows, from a key up to the next pack, in one snapshot
+    /// (I2).
     pub(crate) fn read_to_merge(self, pack: u128, from: u128, limit: i64) -> Statement {
         let values = [Id(pack), Integer(limit), Id(self.table.ids.max()), Id(from)];
         let (t, [zero, one, _]) = (self.name(), self.numbers());
@@ -557,7 +535,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that deletes recent rows that still have the version of the list (I3). It skips locked rows.
+    /// Deletes recent rows that still have the version of the list (I3). It skips locked rows.
     pub(crate) fn delete_recent(self, rows: &[Stored]) -> Statement {
         let (t, skip) = (self.name(), self.skip());
         self.cached("delete recent", &[List(rows)], &[], || {
@@ -581,7 +559,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads the settings and the dictionaries.
     pub(crate) fn read_meta(self) -> Statement {
         self.cached("read meta", &[], META, || {
             let id = if self.dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
@@ -593,7 +570,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that inserts settings or a dictionary unless this number exists. On MySQL it fails if the number exists.
+    /// On MySQL it fails if the number exists.
     pub(crate) fn insert_meta(self, stored: &Stored) -> Statement {
         let [_, version, body] = stored.values();
         let values = [Integer(meta_id(stored)), version, body];
@@ -606,7 +583,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that replaces settings or a dictionary of the previous version.
     pub(crate) fn update_meta(self, stored: &Stored) -> Statement {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
@@ -618,15 +594,14 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that deletes the dictionaries with smaller numbers than this one.
     pub(crate) fn delete_dictionaries(self, before: u16) -> Statement {
         self.cached("delete dictionaries", &[Integer(before.into())], &[], || {
             format!("DELETE FROM {t}_meta WHERE id > 0 AND id < :int0", t = self.name())
         })
     }
 
-    /// Returns the statement that reads the keys of groups. With `latest` it also reads commits since the transaction began: MySQL's
-    /// default isolation shows them only to locking reads.
+    /// With `latest` it also reads commits since the transaction began: MySQL's default isolation shows them
+    /// only to locking reads.
     pub(crate) fn read_keys(self, ids: &[u128], latest: bool) -> Statement {
         let ids: Vec<_> = ids.iter().map(|id| Stored::new(*id, 0, Vec::new())).collect();
         let (name, lock) = match latest {
@@ -644,7 +619,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that inserts keys of groups that have none.
     pub(crate) fn make_keys(self, keys: &[Stored]) -> Statement {
         let t = self.name();
         self.cached("make keys", &[Keys(keys)], &[], || {
@@ -659,7 +633,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that inserts or replaces the key of a group.
     pub(crate) fn erase_key(self, mark: &Stored) -> Statement {
         let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
         self.cached("erase key", &values, &[], || {
@@ -671,7 +644,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that replaces a key of this version.
     pub(crate) fn update_key(self, version: i64, key: &Stored) -> Statement {
         let values = [Key(key.id), Integer(version), Integer(key.version), Bytes(&key.body)];
         self.cached("update key", &values, &[], || {
@@ -682,7 +654,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the statement that reads up to `limit` packs, recent rows or keys from an id on that have a body with another header.
+    /// Reads up to `limit` packs, recent rows or keys from an id on that have a body with another header.
     pub(crate) fn stale(self, tier: Tier, from: u128, header: &[u8], limit: i64) -> Statement {
         let (name, number, table) = match tier {
             Tier::Packs => ("stale packs", 1, "packs"),
@@ -718,7 +690,6 @@ impl Builder<'_> {
         self.dialect == Dialect::MySql
     }
 
-    /// Returns the columns of rows of both tiers.
     fn tiers(self) -> &'static [Column] {
         match self.table.ids {
             IdColumn::Uuid => const { &tiers(Column::Uuid) },
@@ -726,17 +697,17 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the clause that reads the current row and locks it until the dependent write is committed.
+    /// Reads the current row and locks it until the dependent write is committed.
     fn wait(self) -> &'static str {
         if self.dialect == Dialect::Sqlite { "" } else { " FOR UPDATE" }
     }
 
-    /// Returns the clause that skips locked rows and locks the others.
+    /// Skips locked rows and locks the others.
     fn skip(self) -> &'static str {
         if self.dialect == Dialect::Sqlite { "" } else { " FOR UPDATE SKIP LOCKED" }
     }
 
-    /// Returns the clause that replaces an existing row. SQLite's grammar needs a WHERE before it.
+    /// SQLite's grammar needs a WHERE before it.
     fn upsert(self) -> &'static str {
         match self.is_mysql() {
             true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
@@ -746,8 +717,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the clause that skips an existing row. On MySQL the statement fails instead, because the driver counts a skipped row as
-    /// changed.
+    /// On MySQL the statement fails instead, because the driver counts a skipped row as changed.
     fn unless_there(self) -> &'static str {
         if self.is_mysql() { "" } else { "ON CONFLICT (id) DO NOTHING" }
     }
@@ -760,7 +730,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the type of 64-bit integers in a cast.
     fn bigint(self) -> &'static str {
         match self.dialect {
             Dialect::Postgres => "int8",
@@ -773,17 +742,15 @@ impl Builder<'_> {
         format!("CAST({number} AS {})", self.bigint())
     }
 
-    /// Returns the numbers of the tiers of recent rows, of packs and of neither.
+    /// The numbers of the tiers of recent rows, of packs and of neither.
     fn numbers(self) -> [String; 3] {
         [0, 1, 2].map(|number| self.number(number))
     }
 
-    /// Returns the relation `(id, version, body)` of the list with the values `n` and `n + 1`.
     fn list(self, n: usize) -> String {
         self.table.ids.listed(self.dialect, n)
     }
 
-    /// Returns the id of the pack of a key.
     fn pack_of(self, key: &str) -> String {
         let t = self.name();
         format!("(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)")
@@ -797,14 +764,14 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the id of the pack after the pack `p`. MySQL's servers look up only the neighbors of values. For the neighbors of another
-    /// table's rows they read the index from its end on.
+    /// Returns the id of the pack after the pack `p`. MySQL's servers look up only the neighbors of values.
+    /// For the neighbors of another table's rows they read the index from its end on.
     fn next(self) -> String {
         self.next_of(if self.is_mysql() { "p.id AND n.id >= :id0" } else { "p.id" }, "")
     }
 
-    /// Returns a part of a union that has an order and a limit. SQLite's grammar needs a relation around it. MariaDB would write that
-    /// relation to disk because of its bodies.
+    /// A part of a union that has an order and a limit. SQLite's grammar needs a relation around it. MariaDB
+    /// would write that relation to disk because of its bodies.
     fn part(self, [tier, table, body, next]: [&str; 4], condition: &str) -> String {
         let t = self.name();
         match self.is_mysql() {
@@ -818,7 +785,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the condition that the key of a group has the id `n` and the version `n + 1`.
     fn has_key(self, n: usize) -> String {
         let (t, version) = (self.name(), n + 1);
         format!(
@@ -826,8 +792,8 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the join with the row of this id, by the table's index. For a plain join, databases without statistics may read the whole
-    /// table.
+    /// Joins the row of this id, by the table's index. For a plain join, databases without statistics may
+    /// read the whole table.
     fn lookup(self, table: &str, alias: &str, id: &str) -> String {
         let t = self.name();
         match self.dialect {
@@ -839,8 +805,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the first id of a walk. SQLite compares keys of all types, so the first page begins before integers and texts. A wrong type
-    /// is then an error and is not skipped.
+    /// SQLite compares keys of all types, so the first page begins before integers and texts. A wrong type is
+    /// then an error and is not skipped.
     fn first_id(self) -> &'static str {
         match (self.dialect, self.table.ids) {
             (Dialect::Sqlite, IdColumn::Uuid) => {
@@ -850,7 +816,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns a statement with this name. Its text is built once.
+    /// The text of a name is built once.
     fn cached(
         self,
         name: &'static str,
@@ -926,7 +892,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the condition that a body has another header. On SQLite a part without bytes is NULL.
+/// On SQLite a part without bytes is NULL.
 fn is_stale(body: &str) -> String {
     format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes1)")
 }
@@ -945,10 +911,8 @@ fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str
     sql
 }
 
-/// The number of keys in a list of a statement.
 const MOST_KEYS: usize = 1_000;
 
-/// Returns the numbers of keys that have a text of their own.
 fn get_sizes(dialect: Dialect) -> &'static [usize] {
     match dialect {
         Dialect::MySql => &[4, 16, 64],

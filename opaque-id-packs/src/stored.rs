@@ -1,11 +1,7 @@
-//! A row of a table of packs, and its tier.
-
-/// The tier of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Recent,
     Packs,
-    /// The keys of groups.
     Keys,
 }
 
@@ -20,7 +16,6 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Creates a row that has no next pack.
     pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
         Self { id, version, body, next: None }
     }

@@ -26,32 +26,29 @@ use crate::settings::Contents;
 use crate::statement::Statements;
 use crate::stored::{Stored, Tier};
 
-/// The most bytes of a stored value. A merger writes two such values with one statement. On MySQL and MariaDB the statement has them in
-/// hexadecimal digits, and `max_allowed_packet` is 16 MiB by default.
+/// A merger writes two such values with one statement. On MySQL and MariaDB it has them in hexadecimal
+/// digits, and `max_allowed_packet` is 16 MiB by default.
 const MAX_VALUE: usize = 3 << 20;
 
-/// The time for which a group's key is used before the client asks the server whether the group is erased.
+/// After this time, the client asks the server whether a group is erased.
 const KEY_FOR: Duration = Duration::from_secs(60);
 
-/// The time for which settings and dictionaries are used before the client asks the server for others.
+/// After this time, the client asks the server for other settings and dictionaries.
 const STATE_FOR: Duration = Duration::from_secs(60);
 
-/// The time for which a dictionary is used for writing before the client asks the server whether it still exists. A sweep deletes only
-/// dictionaries that have not been current for much longer.
+/// After this time, the client asks the server whether a dictionary still exists before it writes. A sweep
+/// deletes only dictionaries that have not been current for much longer.
 const DICTIONARY_FOR: Duration = Duration::from_secs(600);
 
-/// The number of groups' keys that a client remembers.
 const KEYS: usize = 1 << 14;
 
-/// A table, without the types of its values.
 pub(crate) struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
-    /// The data keys of groups that this client has read, each with the time. `None` is an erased group.
+    /// The keys with the time of their read. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
     expected: Option<Expected>,
-    /// Compresses settings and dictionaries.
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: SeenVersions,
@@ -59,48 +56,42 @@ pub(crate) struct Table {
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
-/// The requirements of the Rust type. Untyped tools require nothing.
+/// Untyped tools require nothing.
 pub(crate) struct Expected {
     pub(crate) encoding: &'static str,
     pub(crate) hides_keys: bool,
     pub(crate) is_grouped: bool,
 }
 
-/// The settings, dictionaries and keys of a table.
 pub(crate) struct State {
     pub(crate) contents: Contents,
-    /// The version of the settings.
     pub(crate) version: i64,
-    /// The time when this client read the settings.
     read: Instant,
-    /// The time when this client last compared settings and dictionaries with the server's.
+    /// The last comparison of settings and dictionaries with the server's.
     checked: Mutex<Instant>,
-    /// Whether the state was read outside of the caller's transactions. Such a transaction may have been rolled back since.
+    /// The caller's transaction may have been rolled back since.
     is_committed: bool,
-    /// The versions of settings and dictionaries, by number. The settings have the number 0.
+    /// The settings have the number 0.
     meta: BTreeMap<i64, i64>,
-    /// The codecs that decompress, with their versions, by the number of the dictionary. `row_codec` and `pack_codec` compress.
+    /// The codecs that decompress, with their versions, by dictionary. `row_codec` and `pack_codec` compress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
-    /// The last number of a dictionary in the table, even if it is unreadable.
+    /// The last number counts even if it is unreadable.
     pub(crate) last_dictionary: u16,
     row_codec: Codec,
     pack_codec: Codec,
     order: Option<Permutation>,
     pub(crate) groups: Option<Groups>,
-    /// The key of a column's blind index.
     pub(crate) index: Option<IndexKey>,
 }
 
-/// The own keys of a table with groups. They replace subkeys, and the settings contain them.
+/// They replace subkeys, and the settings contain them.
 pub(crate) struct Groups {
     order: Permutation,
     cipher: PackCipher,
 }
 
-/// The places of unreadable rows in a pack, each with its problem.
 pub(crate) type Unreadable = Vec<(u128, Problem)>;
 
-/// The beginning of a read, and whether it ran in the caller's transaction.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) began: Instant,
@@ -114,19 +105,16 @@ impl fmt::Debug for Table {
 }
 
 impl State {
-    /// Returns the place of a key's row.
     pub(crate) fn place(&self, number: u128) -> u128 {
         let order = self.order.as_ref();
         order.map_or(number, |order| order.place(number))
     }
 
-    /// Returns the key of the row at a place.
     pub(crate) fn number(&self, place: u128) -> u128 {
         let order = self.order.as_ref();
         order.map_or(place, |order| order.number(place))
     }
 
-    /// Returns the id of a group's key.
     pub(crate) fn group_id(&self, group: Group) -> Option<u128> {
         self.groups.as_ref().map(|groups| groups.order.place(group.0))
     }
@@ -135,12 +123,10 @@ impl State {
         self.codecs.contains_key(&id)
     }
 
-    /// Returns the number of dictionaries with smaller numbers than this one.
     pub(crate) fn dictionaries_before(&self, id: u16) -> u64 {
         self.meta.range(1..i64::from(id).max(1)).count() as u64
     }
 
-    /// Returns the time since this client last compared the state with the server's.
     fn age(&self) -> Duration {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
@@ -149,18 +135,15 @@ impl State {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Returns the codec of new rows.
     fn row_codec(&self) -> &Codec {
         self.unless_old(&self.row_codec)
     }
 
-    /// Returns the codec of new packs.
     pub(crate) fn pack_codec(&self) -> &Codec {
         self.unless_old(&self.pack_codec)
     }
 
-    /// Returns the codec, or one without a dictionary if the state is old. A sweep may have deleted the dictionary meanwhile, and the body
-    /// would be unreadable.
+    /// A sweep may have deleted the dictionary of an old state, and a body with it would be unreadable.
     fn unless_old<'s>(&'s self, codec: &'s Codec) -> &'s Codec {
         match self.codecs.get(&0) {
             Some((_, plain)) if self.age() >= DICTIONARY_FOR => plain,
@@ -168,12 +151,11 @@ impl State {
         }
     }
 
-    /// Returns whether the server still has the settings and all dictionaries of this state, by number and version.
+    /// Returns whether the server still has the settings and all dictionaries of this state.
     pub(crate) fn matches_server(&self, meta: &BTreeMap<i64, i64>) -> bool {
         self.meta == *meta
     }
 
-    /// Returns the number and the version of the current dictionary.
     fn current(&self) -> Option<(u16, i64)> {
         let id = self.contents.dictionary;
         let (version, _) = self.codecs.get(&id).filter(|_| id > 0)?;
@@ -222,7 +204,6 @@ impl Table {
         cache.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts packs that were read, if there is a cache.
     pub(crate) fn count_cached(&self, read: CacheStats) {
         if let Some(cache) = self.cache().filter(|_| read != CacheStats::default()) {
             cache.count(read);
@@ -231,19 +212,15 @@ impl Table {
         }
     }
 
-    /// Returns the cipher of the current keyring.
     pub(crate) fn cipher(&self) -> Arc<PackCipher> {
         self.ciphers.current()
     }
 
-    /// Returns the state. It was read when the table was opened.
     pub(crate) fn state(&self) -> Option<Arc<State>> {
         let state = self.state.read();
         state.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// # Errors
-    /// [`Problem::NotCreated`] before the settings are read.
     pub(crate) fn opened(&self) -> Result<Arc<State>, Problem> {
         self.state().ok_or_else(|| self.not_created())
     }
@@ -262,12 +239,10 @@ impl Table {
         }
     }
 
-    /// Reads the rows of an answer.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Problem> {
         self.statements.read(rows).ok_or_else(|| self.wrong_columns())
     }
 
-    /// Reads the rows of an answer of one tier.
     pub(crate) fn read_tier(
         &self,
         tier: Tier,
@@ -276,12 +251,11 @@ impl Table {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
     }
 
-    /// Returns whether the settings and dictionaries were read in the caller's transaction. It may be rolled back.
+    /// The caller's transaction may be rolled back.
     pub(crate) fn is_uncommitted(&self) -> bool {
         self.state().is_some_and(|state| !state.is_committed)
     }
 
-    /// Ages the state by this time.
     #[cfg(test)]
     pub(crate) fn forget_check(&self, time: Duration) {
         if let Some(state) = self.state() {
@@ -289,13 +263,13 @@ impl Table {
         }
     }
 
-    /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
     pub(crate) fn is_check_due(&self) -> bool {
         self.state().is_some_and(|state| state.age() >= STATE_FOR)
     }
 
-    /// Compares settings and dictionaries with the server's, and reads changed ones. If a crash or a failover has undone the current
-    /// dictionary, returns it to be inserted again, because rows may have been written with it since.
+    /// Compares settings and dictionaries with the server's, and reads changed ones. If a crash or a failover
+    /// has undone the current dictionary, returns it to be inserted again, because rows may have been written
+    /// with it since.
     pub(crate) fn check_state(
         &self,
         context: Context,
@@ -310,7 +284,7 @@ impl Table {
         if !state.matches_server(&meta) {
             // A transaction may see the state at its beginning.
             let current = state.current().filter(|_| !context.is_in_transaction);
-            // If a later dictionary exists, a sweep has deleted this one. Then no crash has undone it.
+            // If a later dictionary exists, a sweep has deleted this one, and no crash has undone it.
             let last = meta.last_key_value().map(|(last, _)| *last);
             if let Some((id, version)) = current
                 && meta.contains_key(&0)
@@ -320,7 +294,7 @@ impl Table {
                 return Ok(Some(self.encrypt_meta(id, version, bytes)?));
             }
             match self.learn(context, rows) {
-                // The server shows older settings. The client keeps its own until the server has shown the older ones for a minute.
+                // The client keeps its own settings until the server has shown older ones for a minute.
                 Ok(_) | Err(Problem::Older { .. }) => {}
                 Err(problem) => return Err(problem),
             }
@@ -340,8 +314,8 @@ impl Table {
         rows.iter().map(version).collect()
     }
 
-    /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than the known ones are ignored if
-    /// another call's answer may have overtaken this one.
+    /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones are
+    /// ignored if another call's answer may have overtaken this one.
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
         let known = self.state().filter(|known| known.is_committed);
         let meta = self.versions(&rows)?;
@@ -356,7 +330,6 @@ impl Table {
                 continue;
             }
             last_dictionary = last_dictionary.max(id);
-            // A dictionary that a crash has undone is no longer in the table.
             let codec = known.as_ref().and_then(|known| known.codecs.get(&id));
             let codec = codec.filter(|(version, _)| *version == stored.version).cloned();
             // A dictionary may be unreadable. Bodies with other dictionaries can still be read.
@@ -371,7 +344,7 @@ impl Table {
         let Some((version, contents)) = contents else {
             return Ok(false);
         };
-        // Another dictionary has its number, so it is lost and must not be used any more.
+        // Another dictionary has its number, so it must not be used any more.
         let is_lost = known.as_ref().is_some_and(|known| {
             let there = codecs.get(&known.contents.dictionary);
             there.is_some_and(|(_, codec)| codec.dictionary() != known.pack_codec.dictionary())
@@ -416,7 +389,6 @@ impl Table {
         Ok(true)
     }
 
-    /// Reads the keys of a table with groups.
     fn groups(&self, contents: &Contents) -> Result<Option<Groups>, Problem> {
         let groups = contents.groups.as_deref().map(|keys| {
             let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
@@ -436,7 +408,6 @@ impl Table {
         contents.index().map(read).transpose()
     }
 
-    /// Returns the problem of a transaction that would make the key of the blind index.
     pub(crate) fn index_in_transaction(&self) -> Problem {
         Problem::Settings {
             table: self.name.to_string(),
@@ -445,7 +416,6 @@ impl Table {
         }
     }
 
-    /// Derives the key of the column's blind index.
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
         self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
             table: self.name.to_string(),
@@ -454,13 +424,12 @@ impl Table {
         })
     }
 
-    /// Returns the fingerprint of a normalized text.
     pub(crate) fn fingerprint(&self, state: &State, text: &str) -> Result<Vec<u8>, Problem> {
         let index = state.index.as_ref().ok_or_else(|| self.no_index());
         index.map(|index| index.fingerprint(text))
     }
 
-    /// Returns the problem of a column that has a blind index in its name only, or in its type only.
+    /// A column has a blind index in its name only, or in its type only.
     pub(crate) fn no_index(&self) -> Problem {
         Problem::Settings {
             table: self.name.to_string(),
@@ -496,14 +465,12 @@ impl Table {
         Ok(stored.into_iter().map(reencrypt).collect())
     }
 
-    /// Returns the problems of unreadable settings and dictionaries.
     pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Problem>, Problem> {
         let stored = self.stored_meta(rows)?.into_iter();
         let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
         Ok(stored.filter_map(read).collect())
     }
 
-    /// Returns the first bytes of new bodies in a tier.
     pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], Problem> {
         let state = self.opened()?;
         let dictionary = state.contents.dictionary;
@@ -514,7 +481,7 @@ impl Table {
         })
     }
 
-    /// Encrypts the first pack of a table. It is empty and has the smallest id.
+    /// It is empty and has the smallest id.
     pub(crate) fn encrypt_first_pack(&self, contents: &Contents) -> Result<Stored, Problem> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
@@ -524,7 +491,6 @@ impl Table {
         Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
-    /// Checks that the table meets the requirements of the Rust type.
     fn check(&self, contents: &Contents) -> Result<(), Problem> {
         let order = |hides_keys| match hides_keys {
             true => "rows by encrypted key",
@@ -565,8 +531,8 @@ impl Table {
         }
     }
 
-    /// Checks that the write-through setting does not change. An `update` that inserts a recent row does not see another client's
-    /// simultaneous write into the pack.
+    /// An `update` that inserts a recent row does not see another client's simultaneous write into the pack,
+    /// so write-through must not change.
     pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Problem> {
         let name = |contents: &Contents| match contents.settings.write_through {
             true => "rows that are written through".to_owned(),
@@ -599,14 +565,13 @@ impl Table {
         }
     }
 
-    /// Reads settings, a dictionary or a group's key. The keyring's secrets encrypt these.
+    /// The keyring's secrets encrypt settings, dictionaries and groups' keys.
     fn read_small(&self, kind: Kind, stored: &Stored) -> Result<Row, Problem> {
         let plaintext = self.decrypt(None, kind, stored, &self.plain)?;
         Row::decode(&plaintext, &self.plain, &GroupKeys::default())
             .map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
-    /// Encrypts settings, a dictionary or a group's key, and wipes it.
     fn encrypt_small(
         &self,
         kind: Kind,
@@ -628,7 +593,7 @@ impl Table {
         (read.elapsed() < KEY_FOR).then_some(key)
     }
 
-    /// Forgets a group's key and all packs, because they may have its rows.
+    /// The packs may have rows of the group.
     pub(crate) fn forget_key(&self, id: u128) {
         self.known_keys.remove(&id);
         if let Some(cache) = self.cache() {
@@ -636,12 +601,12 @@ impl Table {
         }
     }
 
-    /// Forgets the keys of all groups, so that erasures by others are noticed at once.
+    /// Erasures by others are then noticed at once.
     pub(crate) fn forget_keys(&self) {
         self.known_keys.clear();
     }
 
-    /// Opens a group's key, or returns `None` if the group is erased.
+    /// Returns `None` if the group is erased.
     pub(crate) fn open_key(&self, stored: &Stored) -> Result<Option<Arc<GroupKey>>, Problem> {
         let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
             return Ok(None);
@@ -653,7 +618,7 @@ impl Table {
         Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
     }
 
-    /// Adds the keys of an answer. An unreadable key is an error of a call that writes with it. Other calls treat it as missing, so that
+    /// An unreadable key is an error of a call that writes with it. Other calls treat it as missing, so that
     /// only the rows of its group fail.
     pub(crate) fn learn_keys(
         &self,
@@ -676,7 +641,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes the keys of groups in order, so that two clients that make the same keys do not deadlock.
+    /// In order, so that two clients that make the same keys do not deadlock.
     pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<Stored>, Problem> {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
@@ -688,23 +653,20 @@ impl Table {
         ids.into_iter().map(key).collect()
     }
 
-    /// Returns the replacement for the key of an erased group.
     pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
         self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
     }
 
-    /// Encrypts a key again.
     pub(crate) fn reencrypt_key(&self, stored: &Stored) -> Result<Stored, Problem> {
         let row = self.read_small(Kind::Key, stored)?;
         self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
     }
 
-    /// Returns whether rows of the table can belong to groups.
     pub(crate) fn is_grouped(&self) -> bool {
         self.state().is_some_and(|state| state.contents.groups.is_some())
     }
 
-    /// Returns the groups of the rows in an answer, up to unreadable parts.
+    /// Stops at unreadable parts.
     pub(crate) fn groups_in(&self, rows: &[Vec<Cell>]) -> Vec<u128> {
         let Some(state) = self.state().filter(|state| state.groups.is_some()) else {
             return Vec::new();
@@ -720,7 +682,7 @@ impl Table {
         groups
     }
 
-    /// Returns the groups of the rows in a body, up to unreadable parts.
+    /// Stops at unreadable parts.
     fn groups_of(&self, state: &State, tier: Tier, stored: &Stored) -> Vec<u128> {
         let kind = match tier {
             Tier::Packs => Kind::Pack,
@@ -735,7 +697,6 @@ impl Table {
         }
     }
 
-    /// Returns whether a body has rows of erased groups.
     pub(crate) fn has_erased(
         &self,
         state: &State,
@@ -748,7 +709,6 @@ impl Table {
         body_groups.iter().any(|id| groups.contains(*id) && groups.key(*id).is_none())
     }
 
-    /// Encrypts settings or a dictionary.
     pub(crate) fn encrypt_meta(
         &self,
         id: u16,
@@ -771,7 +731,6 @@ impl Table {
         self.encrypt_meta(0, version, &json)
     }
 
-    /// Encrypts a recent row with a new version.
     pub(crate) fn encrypt_row(
         &self,
         state: &State,
@@ -791,7 +750,7 @@ impl Table {
         Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
     }
 
-    /// Checks that a row of a table with groups has one. Otherwise it would survive the erasure of its group.
+    /// A row without a group would survive the erasure.
     fn check_group(
         &self,
         state: &State,
@@ -809,7 +768,7 @@ impl Table {
         }
     }
 
-    /// Encrypts a value of a column. `None` marks a value of an erased group.
+    /// `None` marks a value of an erased group.
     pub(crate) fn encrypt_value(
         &self,
         state: &State,
@@ -849,7 +808,6 @@ impl Table {
         }
     }
 
-    /// Returns the group of a column's value, if it can be read.
     pub(crate) fn group_of_value(&self, id: u128, body: &[u8]) -> Option<u128> {
         let state = self.state().filter(|state| state.groups.is_some())?;
         let stored = Stored::new(id, 0, body.to_owned());
@@ -857,7 +815,6 @@ impl Table {
         Row::group_in(&plaintext)
     }
 
-    /// Checks the length of a stored value.
     pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), Problem> {
         match len <= MAX_VALUE {
             true => Ok(()),
@@ -881,7 +838,6 @@ impl Table {
             .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
     }
 
-    /// Encrypts the plaintext of a pack.
     pub(crate) fn encrypt_pack(
         &self,
         state: &State,
@@ -914,7 +870,7 @@ impl Table {
         Stored::new(id, version, body)
     }
 
-    /// Opens a pack. It must not be older than the version that was seen before the call.
+    /// The pack must not be older than the version that was seen before the call.
     pub(crate) fn open_pack(
         &self,
         state: &State,
@@ -926,8 +882,7 @@ impl Table {
         unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
     }
 
-    /// Opens a pack like [`open_pack`](Self::open_pack), without the unreadable rows of groups. The second result has their places with the
-    /// problem.
+    /// Omits the unreadable rows of groups. The second result has their places with the problem.
     pub(crate) fn open_readable(
         &self,
         state: &State,
@@ -947,7 +902,7 @@ impl Table {
         Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
     }
 
-    /// Opens a pack like [`open_pack`](Self::open_pack), and returns its end and the value of one key.
+    /// Returns the pack's end and the value of one key.
     pub(crate) fn find_in_pack(
         &self,
         state: &State,
@@ -970,7 +925,7 @@ impl Table {
         Ok((end, value))
     }
 
-    /// Checks that a pack does not reach into the next one (I4). An old body from before a split does.
+    /// A pack must not reach into the next one (I4). An old body from before a split does.
     pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Problem> {
         match (end, stored.next) {
             (_, None) => Ok(()),
@@ -979,7 +934,6 @@ impl Table {
         }
     }
 
-    /// Opens a pack and caches it.
     pub(crate) fn open_and_cache(
         &self,
         state: &State,
@@ -997,7 +951,8 @@ impl Table {
         Ok((pack, unreadable))
     }
 
-    /// Checks that a pack or the settings are not older than the state that was seen before the call. A transaction may see an older state.
+    /// A pack or the settings must not be older than the state that was seen before the call. A transaction
+    /// may see an older state.
     pub(crate) fn check_age(
         &self,
         context: Context,
@@ -1056,22 +1011,18 @@ impl Table {
         Problem::Unwritable { location: self.location(kind, id), source }
     }
 
-    /// Returns the location of a body.
     pub(crate) fn location(&self, kind: Kind, id: u128) -> Location {
         location(self.statements.ids(), &self.name, kind, id)
     }
 
-    /// Returns the location of a row in either tier.
     pub(crate) fn location_of_row(&self, place: u128) -> Location {
         Location { name: format!("a row of {}", self.name), ..self.location(Kind::Row, place) }
     }
 
-    /// Returns the location of a missing pack: the table of packs.
     pub(crate) fn packs_location(&self) -> Location {
         Location { name: format!("{}_packs", self.name), id: None }
     }
 
-    /// Returns the cached pack of a key.
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
         let cached = self.cache()?.pack_of(key)?;
         let mut groups: Vec<_> =
@@ -1108,25 +1059,23 @@ fn place(kind: Kind, id: u128, version: i64) -> Place {
     Place { kind, id, version }
 }
 
-/// Returns the version of a recent row. It identifies this write.
+/// The version of a recent row identifies this write.
 pub(crate) fn random_version() -> i64 {
     (getrandom::u64().expect("the operating system has randomness") >> 1).cast_signed()
 }
 
-/// Returns the version of a pack's replacement. Its upper half counts replacements. The lower half is random, because a crash or a failover
-/// can undo a body, and another body then has its count.
+/// The upper half of a pack's version counts replacements. The lower half is random, because a crash or a
+/// failover can undo a body, and another body then has its count.
 pub(crate) fn next_version(version: i64) -> i64 {
     // The server may claim any version of an unreadable pack.
     let next = count(version).wrapping_add(1) & i64::from(i32::MAX);
     next << 32 | random_version() >> 31
 }
 
-/// Returns the number of the pack's replacements.
 pub(crate) fn count(version: i64) -> i64 {
     version >> 32
 }
 
-/// Reads bytes from hexadecimal digits.
 fn read_bytes(digits: &str) -> Option<Vec<u8>> {
     let digits: Vec<_> = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
     let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).ok();

@@ -1,5 +1,3 @@
-//! The content of every adapter's `EncryptedColumn`: encrypts and decrypts values, and builds the calls.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -26,13 +24,13 @@ use crate::statement::Statements;
 use crate::stored::Tier;
 use crate::table::Expected;
 
-/// The types are those of arguments and results, and not contained.
+/// No value of these types is contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
 
-/// A function that returns the text whose fingerprint is in the blind index.
+/// Returns the text whose fingerprint is in the blind index.
 type Normalize<V> = Arc<dyn Fn(&V) -> String + Send + Sync>;
 
-/// The content of every adapter's `EncryptedColumn`. The calls without types are those of `Calls`, which it dereferences to.
+/// The content of every adapter's `EncryptedColumn`. It dereferences to `Calls` for the calls without types.
 pub struct Values<T, V, E> {
     calls: Calls,
     normalize: Option<Normalize<V>>,
@@ -190,7 +188,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.train_from(samples.filter(is_known).collect(), bytes)
     }
 
-    /// Encrypts a value for a row, and reads or makes the key of its group first, if it has one.
+    /// Encrypts a value for a row, and reads or makes the key of its group first.
     pub fn encrypt_on<'c>(&'c self, id: T::Internal, value: &V) -> PackCall<'c, Encrypted<T, V>> {
         let (id, value) = self.encoded(id, value);
         self.call(move |session| async move {
@@ -205,7 +203,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         })
     }
 
-    /// Decrypts the value of a row, and reads its dictionary and the key of its group first, unless they are known. Bytes that are
+    /// Decrypts the value of a row, and reads its dictionary and the key of its group first. Bytes that are
     /// no body have neither.
     pub fn decrypt_on<'c>(
         &'c self,
@@ -277,7 +275,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         E::decode(&value).map_err(|reason| self.invalid_value(id, reason))
     }
 
-    /// Returns the id of the key of a value's group.
     fn group(&self, value: &V) -> Result<Option<u128>, Problem> {
         let state = self.table.opened()?;
         Ok(E::group(value).and_then(|group| state.group_id(group)))

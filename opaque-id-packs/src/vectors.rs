@@ -1,4 +1,4 @@
-//! The tables of fixtures/packs-v1.json, read as clients read them, and written again.
+//! The tables of fixtures/packs-v1.json, read and written as by clients.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,6 @@ fn opened(vector: &vectors::Table) -> Table {
     table
 }
 
-/// The keys of groups, or their marks.
 fn keys(table: &Table, vector: &vectors::Table, are_erased: bool) -> GroupKeys {
     let keys = vector.bodies.iter().filter(|body| body.kind == 6 && body.is_mark() == are_erased);
     let cells = keys.map(|body| {
@@ -127,7 +126,6 @@ fn rows_and_packs_come_out_and_are_written_again() {
     }
 }
 
-/// Only rows of erased groups are deleted. Without the right group's key nothing is read.
 #[test]
 fn groups_are_read_with_their_own_keys_only() {
     let vector = vectors::tables().pop().expect("a table with groups");

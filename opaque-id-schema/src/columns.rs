@@ -7,25 +7,24 @@ use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoredType {
     Bytes,
-    /// A 64-bit integer, signed or unsigned.
     Integer,
     Integer32,
     Unsigned32,
 }
 
 pub(crate) enum Judgement {
-    Right(Stored),
-    Wrong(Stored, String),
-    /// A column that may store ids, and the reason why it is not judged.
+    Right(StoredType),
+    Wrong(StoredType, String),
+    /// The reason why the column is not judged.
     Unknown(&'static str),
-    /// A column that, by its name, length or values, stores no ids.
+    /// The column's name, length or values show that it stores no ids.
     NoId,
 }
 
 impl Judgement {
-    /// Judges text by the column's name, its declared length and its values together.
+    /// The column's name, its declared length and its values count together.
     pub(crate) fn of_text(
         column: &str,
         length: Option<i64>,
@@ -37,17 +36,17 @@ impl Judgement {
             _ if length.is_some_and(|length| length < 26) => Self::NoId,
             (true, Values::None) if !matches!(length, Some(26 | 32 | 36)) => Self::Unknown(EMPTY),
             (true, Values::None | Values::Ids) => {
-                Self::Wrong(Stored::Bytes, text_problem(ignores_case))
+                Self::Wrong(StoredType::Bytes, text_problem(ignores_case))
             }
             (false, Values::Ids) => Self::Unknown(NAME),
             _ => Self::NoId,
         }
     }
 
-    /// Returns the judgement of a column that is a key, or a part of one, only by its name or its values.
+    /// Only its name or its values make the column a key, or it is a part of one.
     pub(crate) fn of_undeclared(self) -> Self {
         match self {
-            Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
+            Self::Wrong(StoredType::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
             Self::Wrong(..) => Self::NoId,
             judgement => judgement,
         }
@@ -59,19 +58,14 @@ pub(crate) enum Values {
     /// No value was read.
     None,
     Others,
-    /// At least one has the form of a UUID or a ULID.
     Ids,
 }
 
-/// A `(table, column)`.
 pub(crate) type Place = (String, String);
 
-/// A column of a primary key or a foreign key, or one with the name or the values of an id.
 pub(crate) struct Key {
     pub(crate) place: Place,
-    /// Whether the column alone is a primary key or a foreign key.
     pub(crate) is_declared: bool,
-    /// The type as the database spells it.
     pub(crate) found: String,
     pub(crate) judgement: Judgement,
 }
@@ -85,7 +79,6 @@ pub(crate) struct ForeignKey {
 }
 
 impl ForeignKey {
-    /// Returns whether all names that the script prints for it are printable.
     fn is_plain(&self) -> bool {
         let (from, to) = (&self.from, &self.to);
         let mut printed = [&from.0, &from.1, &to.0, &to.1, &self.drop, &self.add].into_iter();
@@ -95,18 +88,15 @@ impl ForeignKey {
 
 pub(crate) struct Conversion {
     pub(crate) ty: &'static str,
-    /// The SQL expression for the converted value.
     pub(crate) value: String,
-    /// The SQL condition that a value cannot be converted.
     pub(crate) bad: String,
-    /// Whether the conversion can change the text of a value, so that the script keeps the old rows.
+    /// The script keeps the old rows because the conversion can change the text of a value.
     pub(crate) keeps_rows: bool,
 }
 
-/// A finding, and the column's conversion unless it needs manual work.
 pub(crate) struct Draft {
     pub(crate) finding: Finding,
-    pub(crate) stored: Stored,
+    pub(crate) stored: StoredType,
     pub(crate) conversion: Option<Conversion>,
 }
 
@@ -129,7 +119,7 @@ impl Draft {
     }
 
     /// Counts the values that cannot be converted. If the script converts the column, also counts the primary
-    /// keys that become equal, because they have the same `digits`. Records the query that lists them.
+    /// keys that become equal, because they have the same `digits`.
     pub(crate) async fn count(
         &mut self,
         connection: &mut impl Ask,
@@ -161,8 +151,8 @@ impl Draft {
 pub(crate) trait Ask: Send {
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 
-    /// Classifies the values of a column of text. `is_id` is an SQL condition. If the column is not a key by
-    /// its name or a constraint, its values count as ids only if all of them are.
+    /// If the column is not a key by its name or a constraint, its values count as ids only if all of them
+    /// are.
     fn values(
         &mut self,
         table: &str,
@@ -202,7 +192,6 @@ macro_rules! ask {
 
 ask! { MySqlConnection PgConnection SqliteConnection }
 
-/// Returns the query for the number of keys that are equal to another one.
 pub(crate) fn count_equal(digits: &str, table: &str) -> String {
     format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
 }
@@ -212,8 +201,7 @@ pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool
     exclude.iter().any(is)
 }
 
-/// Compares each key with the column that it references, or else with its own meaning. The report has no
-/// findings yet.
+/// Compares each key with the column that it references, or else with its own meaning.
 ///
 /// A wrong column is left alone if a column on the other side of a foreign key is not checked.
 pub(crate) fn drafts(
@@ -277,7 +265,7 @@ pub(crate) fn drafts(
         }
     }
     // Other columns matter only to joins.
-    if drafts.iter().all(|draft| draft.stored != Stored::Bytes) {
+    if drafts.iter().all(|draft| draft.stored != StoredType::Bytes) {
         let is_other =
             |column: &Finding| column.problem.ends_with(UNDECLARED) && !is_id_name(&column.column);
         report.not_judged.retain(|column| !is_other(column));
@@ -285,7 +273,7 @@ pub(crate) fn drafts(
     // A join of a converted key with an unconverted column would find nothing.
     let mut unknown = report.not_judged.iter();
     if let Some(other) = unknown.find(|column| column.problem.ends_with(UNDECLARED)) {
-        for draft in drafts.iter_mut().filter(|draft| draft.stored == Stored::Bytes) {
+        for draft in drafts.iter_mut().filter(|draft| draft.stored == StoredType::Bytes) {
             draft.leave_alone(format!(
                 "{}.{} may refer to it; declare its foreign key, or exclude that column",
                 other.table, other.column
@@ -300,11 +288,9 @@ fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     keys.collect()
 }
 
-/// The keys that the keys of a schema reference in the end.
 struct Roots<'k> {
     keys: &'k BTreeMap<Place, Key>,
     next: BTreeMap<&'k Place, Option<&'k Key>>,
-    /// The keys that a 64-bit key references.
     wide: BTreeSet<&'k Place>,
 }
 
@@ -314,12 +300,12 @@ impl<'k> Roots<'k> {
         for foreign in foreign_keys {
             roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
         }
-        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(Stored::Integer));
+        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(StoredType::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
     }
 
-    /// Follows references of references. A cycle ends too.
+    /// A cycle ends too.
     fn of(&self, mut key: &'k Key) -> &'k Key {
         for _ in 0..self.next.len() {
             match self.next.get(&key.place) {
@@ -330,16 +316,15 @@ impl<'k> Roots<'k> {
         key
     }
 
-    /// Returns the type that a key must have, by its own type or by that of the referenced column. An integer
-    /// must be as wide as the widest column that references it.
-    fn wanted(&self, place: &Place) -> Option<Stored> {
+    /// An integer must be as wide as the widest column that references it.
+    fn wanted(&self, place: &Place) -> Option<StoredType> {
         let root = self.of(self.keys.get(place)?);
         match root.judgement {
-            Judgement::Right(Stored::Integer32 | Stored::Unsigned32)
-            | Judgement::Wrong(Stored::Integer32 | Stored::Unsigned32, _)
+            Judgement::Right(StoredType::Integer32 | StoredType::Unsigned32)
+            | Judgement::Wrong(StoredType::Integer32 | StoredType::Unsigned32, _)
                 if self.wide.contains(&root.place) =>
             {
-                Some(Stored::Integer)
+                Some(StoredType::Integer)
             }
             Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
             Judgement::Unknown(_) | Judgement::NoId => None,
@@ -347,9 +332,8 @@ impl<'k> Roots<'k> {
     }
 }
 
-/// Returns the keys that are ids, with the tables of the rows that they identify. `queried` returns a table's name
-/// for queries. `sample` returns the table for a query and the SQL for the version's digit of its UUIDs, or
-/// `None` if its rows must not be read.
+/// Returns the keys that are ids, with the tables of the rows that they identify. `sample` returns the table
+/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read.
 pub(crate) async fn key_columns(
     connection: &mut impl Ask,
     keys: Vec<Key>,
@@ -362,7 +346,7 @@ pub(crate) async fn key_columns(
     let mut ids = Vec::new();
     for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
         let mut version = 0;
-        if let Judgement::Right(Stored::Bytes) = key.judgement
+        if let Judgement::Right(StoredType::Bytes) = key.judgement
             && let Some((table, digit)) = sample(place)
         {
             // The product has the type of a count on all databases.
@@ -374,12 +358,12 @@ pub(crate) async fn key_columns(
             version = connection.number(versions).await?.signum();
         }
         let kinds: &[_] = match (&key.judgement, version) {
-            (Judgement::Right(Stored::Integer), _) => &["i64"],
-            (Judgement::Right(Stored::Integer32), _) => &["i32"],
-            (Judgement::Right(Stored::Unsigned32), _) => &["u32"],
-            (Judgement::Right(Stored::Bytes), 1) => &["Uuid7"],
-            (Judgement::Right(Stored::Bytes), -1) => &["Uuid"],
-            (Judgement::Right(Stored::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
+            (Judgement::Right(StoredType::Integer), _) => &["i64"],
+            (Judgement::Right(StoredType::Integer32), _) => &["i32"],
+            (Judgement::Right(StoredType::Unsigned32), _) => &["u32"],
+            (Judgement::Right(StoredType::Bytes), 1) => &["Uuid7"],
+            (Judgement::Right(StoredType::Bytes), -1) => &["Uuid"],
+            (Judgement::Right(StoredType::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
             _ => &[],
         };
         ids.push(KeyColumn {
@@ -393,8 +377,8 @@ pub(crate) async fn key_columns(
     Ok(ids)
 }
 
-/// Extends a column that is left alone to its table and to all tables connected to it by foreign keys,
-/// because a foreign key needs the same type on both sides.
+/// A foreign key needs the same type on both sides, so the tables that are connected to the column's table
+/// stay too.
 pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
     for draft in drafts.iter_mut() {
         if draft.finding.left_alone.is_some() {
@@ -467,7 +451,6 @@ pub(crate) const OLD_ROWS: &str =
     "-- The old rows; drop these tables when you no longer need them:";
 const REFERS_ELSEWHERE: &str =
     "it references, or is referenced by, a column that is not checked; convert both manually";
-/// The reasons why a column is not judged.
 pub(crate) const TYPE: &str =
     "no rule exists for this type; use another type, or exclude the column";
 pub(crate) const NAME: &str =
@@ -511,32 +494,32 @@ mod tests {
     #[test]
     fn an_integer_is_as_wide_as_the_widest_that_references_it() {
         let references = |table| foreign_key((table, "team_id"), ("teams", "id"));
-        let found = |cars: Stored| {
+        let found = |cars: StoredType| {
             let key = |table, column, stored| key((table, column), Judgement::Right(stored));
             let keys = vec![
-                key("teams", "id", Stored::Integer32),
-                key("users", "team_id", Stored::Integer32),
+                key("teams", "id", StoredType::Integer32),
+                key("users", "team_id", StoredType::Integer32),
                 key("cars", "team_id", cars),
-                key("pets", "id", Stored::Integer32),
+                key("pets", "id", StoredType::Integer32),
             ];
             let (_, drafts) = drafts(keys, &[references("users"), references("cars")], &[]);
-            let wide = |draft: &Draft| draft.stored == Stored::Integer;
+            let wide = |draft: &Draft| draft.stored == StoredType::Integer;
             assert!(drafts.iter().all(wide));
             let tables = drafts.into_iter().map(|draft| draft.finding.table);
             tables.collect::<Vec<_>>()
         };
-        assert_eq!(found(Stored::Integer), ["teams", "users"]);
-        assert!(found(Stored::Integer32).is_empty());
+        assert_eq!(found(StoredType::Integer), ["teams", "users"]);
+        assert!(found(StoredType::Integer32).is_empty());
     }
 
     #[test]
     fn names_on_the_other_side_of_a_foreign_key_are_checked() {
         for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
             let foreign_keys = [foreign_key((hostile, "id"), ("users", "id"))];
-            let narrow = Judgement::Wrong(Stored::Integer, "narrow".into());
+            let narrow = Judgement::Wrong(StoredType::Integer, "narrow".into());
             let keys = vec![
                 key(("users", "id"), narrow),
-                key((hostile, "id"), Judgement::Right(Stored::Integer)),
+                key((hostile, "id"), Judgement::Right(StoredType::Integer)),
             ];
             let (_, mut drafts) = drafts(keys, &foreign_keys, &[]);
             assert_eq!(drafts.len(), 1);

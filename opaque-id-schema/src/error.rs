@@ -9,8 +9,8 @@ pub enum CheckError {
         "unknown database: the URL must start with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
     )]
     UnknownDatabase,
-    /// The connection has no schema to check. On MySQL and MariaDB the URL names no database. On PostgreSQL
-    /// the connection's `search_path` has no existing schema.
+    /// The connection has no schema to check: on MySQL and MariaDB the URL names no database, or on
+    /// PostgreSQL the `search_path` has no existing schema.
     #[error(
         "the connection has no schema: end the URL with a database's name (mysql://host/shop), or name an existing schema in PostgreSQL's search_path"
     )]

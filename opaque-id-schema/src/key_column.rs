@@ -7,14 +7,14 @@ pub struct KeyColumn {
     pub table: String,
     /// The column's name.
     pub column: String,
-    /// The table with the rows that the keys identify. It is the table of the primary key that the column references
-    /// in the end, or its own.
+    /// The table with the rows that the keys identify: the one that the column references in the end, or its
+    /// own.
     pub identifies: String,
     /// The column's type as the database spells it.
     #[doc(hidden)]
     pub found: String,
-    /// The kinds of key that the column may store, by their names in the derive, if it is a primary key and
-    /// references no other column. They are empty if the type is not supported.
+    /// The kinds of key that a primary key may store, by their names in the derive. They are empty if the
+    /// type is not supported, and `None` for any other column.
     #[doc(hidden)]
     pub kinds: Option<&'static [&'static str]>,
 }

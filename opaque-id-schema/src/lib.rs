@@ -18,16 +18,16 @@ pub use key_column::KeyColumn;
 pub use postgres::{secure as secure_postgres, uuid_columns};
 pub use report::{Finding, Report};
 
-/// Connects to a database, reads its schema and checks the key columns. It changes nothing.
+/// Connects to a database and checks its key columns. It changes nothing.
 ///
 /// The URL starts with `postgres:`, `postgresql:`, `mysql:`, `mariadb:` or `sqlite:`. On PostgreSQL, `check`
 /// reads the connection's current schema, and on MySQL and MariaDB the database in the URL.
 ///
 /// The key columns are the primary keys and the foreign keys of one column. A column of text or bytes is an
-/// id by its name, its declared length and its values together, because not every text key is an id. The
-/// report also lists columns that it cannot judge: keys of other types, and columns with the name or the
-/// values of an id that are not such keys. `exclude` names tables (`countries`) and columns
-/// (`orders.stripe_id`) that are not ids, so the report omits them. The check reads whole tables.
+/// id by its name, its declared length and its values together. The report also lists columns that it cannot
+/// judge: keys of other types, and columns with the name or the values of an id that are not such keys. It
+/// omits the tables (`countries`) and columns (`orders.stripe_id`) in `exclude`. The check reads whole
+/// tables.
 ///
 /// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role
 /// or, if it is a superuser, to any superuser, and only in a schema that it trusts. It knows the types of the
@@ -47,8 +47,8 @@ pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, Che
     }
 }
 
-/// Connects to a database and reads the key columns that [`check`] checks, with the tables that they
-/// identify rows of. It changes nothing. The order is that of the tables and columns.
+/// Reads the key columns that [`check`] checks, with the tables that they identify rows of, in the order of
+/// the tables and columns.
 ///
 /// # Errors
 /// The same as [`check`].

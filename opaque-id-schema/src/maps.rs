@@ -1,5 +1,4 @@
-//! The requirements of maps and public ids for a table, above all a unique index, because nothing fails
-//! without it.
+//! The requirements of maps and public ids for a table. Without a unique index nothing fails at once.
 
 use crate::columns::is_excluded;
 use crate::names::is_left_out;
@@ -11,28 +10,24 @@ pub(crate) struct Part<'r> {
     pub(crate) column: &'r str,
     pub(crate) found: &'r str,
     pub(crate) is_nullable: bool,
-    /// Whether SQLite may reuse the integer of a deleted row.
     pub(crate) reuses: bool,
 }
 
 row! {
     struct Index {
         table: String,
-        /// Whether it is unique over whole values of all rows.
         is_unique: bool,
-        /// The columns, separated by commas.
         columns: Option<String>,
     }
 }
 
-/// Returns whether a table with these columns, in alphabetical order, may be a mapping table.
+/// The columns are in alphabetical order.
 pub(crate) fn is_map(columns: &[&str]) -> bool {
     let rest = columns.strip_prefix(&["hash"]).unwrap_or(columns);
     matches!(rest, ["id", "uuid"] | ["id", "resource", "uuid"])
 }
 
-/// Returns the faults of mapping tables and of columns of public ids. `types` are the types of integers and
-/// of UUIDs.
+/// `types` are the types of integers and of UUIDs.
 pub(crate) fn findings<'r>(
     parts: impl Iterator<Item = Part<'r>>,
     indexes: &[Index],

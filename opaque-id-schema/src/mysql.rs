@@ -1,8 +1,7 @@
-//! MySQL and MariaDB: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//! MySQL and MariaDB: the check and its script.
 //!
-//! `read` takes rows of `information_schema`; `judge` compares each column's type with the types that store
-//! keys; `script` writes SQL. On Galera a schema change on any node ends the queries that read the schema, so
-//! they run up to `ATTEMPTS` times.
+//! On Galera a schema change on any node ends the queries that read the schema, so they run up to `ATTEMPTS`
+//! times.
 //!
 //! # How a script stops
 //!
@@ -28,7 +27,7 @@ use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
+    OLD_ROWS, StoredType, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
 use crate::maps::{self, Index, Part, is_map};
@@ -37,7 +36,6 @@ use crate::row::row;
 use crate::{CheckError, Finding, KeyColumn, Report};
 
 row! {
-    /// A column of a table, with one constraint of this column alone if there is one.
     struct Row {
         constraint_name: Option<String>,
         table_name: String,
@@ -55,9 +53,8 @@ row! {
     }
 }
 
-/// The query of the columns. It has casts because some servers report `VARBINARY` for the columns of these
-/// views. It has `BINARY` because MariaDB compares names without case, and two tables may differ only in
-/// case.
+/// Some servers report `VARBINARY` for the columns of these views, so the query has casts. MariaDB compares
+/// names without case, and two tables may differ only in case, so it has `BINARY`.
 const ROWS: &str = "
     SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(c.table_name AS CHAR) AS table_name,
         CAST(c.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
@@ -84,7 +81,6 @@ const ROWS: &str = "
     WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position, k.constraint_name";
 
 row! {
-    /// A column of a table with a wrong one.
     struct Column {
         table_name: String,
         column_name: String,
@@ -111,9 +107,9 @@ const INDEXES: &str = "
         COALESCE(CONCAT('(', sub_part, ')'), '')) ORDER BY seq_in_index) AS CHAR) AS `columns`
     FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, BINARY table_name, index_name";
 
-/// The query of the tables that a `MODIFY` would break: update triggers, foreign keys of several columns or
-/// to and from other schemas, constraints, generated columns, full-text indexes, indexes on expressions,
-/// system versioning, and partitions.
+/// A `MODIFY` would break the tables with update triggers, foreign keys of several columns or to and from
+/// other schemas, constraints, generated columns, full-text indexes, indexes on expressions, system
+/// versioning, or partitions.
 const OBSTACLES: &str = "
     SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
     WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
@@ -141,7 +137,6 @@ const OBSTACLES: &str = "
     WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.ordinal_position > 1)";
 
-/// The number of attempts to read the schema. On Galera a schema change on any node ends the queries.
 const ATTEMPTS: u32 = 10;
 
 pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
@@ -186,7 +181,7 @@ async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Ch
     Ok(columns)
 }
 
-/// Returns a connection on which no limit of the server hides rows or names.
+/// No limit of the server hides rows or names on this connection.
 async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let limit = "SET sql_select_limit = 18446744073709551615, group_concat_max_len = 65536";
@@ -262,8 +257,7 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     Ok(report)
 }
 
-/// Finds tables of maps, sequences and packs in another engine. Its locks may differ from InnoDB's: with
-/// MyRocks' locks one UUID gets two integers.
+/// The locks of another engine may differ from InnoDB's: with MyRocks' locks one UUID gets two integers.
 fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
     let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
     tables.filter_map(|columns| {
@@ -325,7 +319,6 @@ fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
     rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
-/// Returns the query for the number of rows that reference a missing row.
 fn orphans(key: &ForeignKey) -> String {
     let [table, to_table] = [&key.from.0, &key.to.0].map(|name| quote(name));
     let [column, to_column] = [&key.from.1, &key.to.1].map(|name| quote(name));
@@ -335,7 +328,6 @@ fn orphans(key: &ForeignKey) -> String {
     )
 }
 
-/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut MySqlConnection,
     draft: &mut Draft,
@@ -394,26 +386,28 @@ fn is_primary(rows: &[Row], row: &Row) -> bool {
     constraints.any(|other| other.constraint_name.as_deref() == Some("PRIMARY"))
 }
 
-/// Returns the digits of a text. They are equal for two texts of the same 16 bytes.
+/// The digits are equal for two texts of the same 16 bytes.
 fn digits(column: &str) -> String {
     format!("LOWER(REPLACE({column}, '-', ''))")
 }
 
-fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+fn conversion(row: &Row, stored: StoredType) -> Option<Conversion> {
     let column = quote(&row.column_name);
     let bytes =
         |bad: String| Conversion { ty: "BINARY(16)", value: String::new(), bad, keeps_rows: true };
     match (row.data_type.as_str(), stored) {
         // Only the application can parse a ULID's text.
-        ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
+        ("char" | "varchar", StoredType::Bytes) if row.length != Some(26) => Some(Conversion {
             value: format!("UNHEX(REPLACE({column}, '-', ''))"),
             ..bytes(format!(
                 "NOT (CHAR_LENGTH({column}) IN (32, 36) AND {column} REGEXP '^({UUID})$')"
             ))
         }),
-        ("uuid", Stored::Bytes) => Some(bytes("FALSE".into())),
-        ("varbinary" | "binary", Stored::Bytes) => Some(bytes(format!("LENGTH({column}) <> 16"))),
-        ("tinyint" | "smallint" | "mediumint" | "int", Stored::Integer) => Some(Conversion {
+        ("uuid", StoredType::Bytes) => Some(bytes("FALSE".into())),
+        ("varbinary" | "binary", StoredType::Bytes) => {
+            Some(bytes(format!("LENGTH({column}) <> 16")))
+        }
+        ("tinyint" | "smallint" | "mediumint" | "int", StoredType::Integer) => Some(Conversion {
             ty: "BIGINT",
             value: String::new(),
             bad: "FALSE".into(),
@@ -467,7 +461,6 @@ fn script(
                     let same = count_equal(&digits(&column), &table);
                     convertible.push(format!("({same}) = 0"));
                 }
-                // Columns that record the time of the last update keep it.
                 let kept = columns
                     .iter()
                     .filter(|other| other.table_name == *name && other.extra.contains("on update"))
@@ -488,7 +481,7 @@ fn script(
             }
             alters.push(modify(conversion.ty));
             alters.push(is_type(match draft.stored {
-                Stored::Bytes => "binary",
+                StoredType::Bytes => "binary",
                 _ => "bigint",
             }));
         }
@@ -555,16 +548,14 @@ fn script(
     script
 }
 
-/// The limit of a name in characters. `free_name` counts bytes, so its names are never too long.
+/// `free_name` counts bytes, so its names are never too long.
 const MAX_NAME: usize = 64;
 
-/// Runs a statement only if a variable is true.
 fn guarded(variable: &str, sql: &str) -> String {
     let sql = text(sql.trim_end_matches(';'));
     format!("SET @opaque_id_sql = IF({variable}, {sql}, 'DO 0');\n{RUN}")
 }
 
-/// Continues only if a condition can be evaluated and holds.
 fn ensure(condition: &str) -> String {
     let sql = text(&format!("SET @opaque_id_ok = ({condition})"));
     format!("SET @opaque_id_sql = IF(@opaque_id_ok, {sql}, 'DO 0');\nSET @opaque_id_ok = 0;\n{RUN}")
@@ -576,21 +567,22 @@ const RUN: &str =
 fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.data_type.as_str() {
-        "binary" if row.length == Some(16) => Judgement::Right(Stored::Bytes),
-        "bigint" => Judgement::Right(Stored::Integer),
-        "int" if row.column_type.contains("unsigned") => Judgement::Right(Stored::Unsigned32),
-        "int" => Judgement::Right(Stored::Integer32),
+        "binary" if row.length == Some(16) => Judgement::Right(StoredType::Bytes),
+        "bigint" => Judgement::Right(StoredType::Integer),
+        "int" if row.column_type.contains("unsigned") => Judgement::Right(StoredType::Unsigned32),
+        "int" => Judgement::Right(StoredType::Integer32),
         "tinyint" | "smallint" | "mediumint" => Judgement::Wrong(
-            Stored::Integer,
+            StoredType::Integer,
             "integer keys must be `INT` or `BIGINT`; the range of this type is too small".into(),
         ),
         "uuid" => Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "drivers receive MariaDB's `UUID` as text; `BINARY(16)` works with all drivers".into(),
         ),
-        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => {
-            Judgement::Wrong(Stored::Bytes, "keys must be exactly 16 bytes, `BINARY(16)`".into())
-        }
+        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => Judgement::Wrong(
+            StoredType::Bytes,
+            "keys must be exactly 16 bytes, `BINARY(16)`".into(),
+        ),
         "binary" | "varbinary" | "tinyblob" | "blob" => Judgement::Unknown(NAME),
         _ if is_text(row) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
@@ -643,7 +635,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
     )
 }
 
-/// Quotes a text. Backslashes escape in the script's mode.
+/// Backslashes escape in the script's mode.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -1,9 +1,6 @@
-//! Names of tables and columns: their meaning and their printed form.
-
 use std::fmt;
 
-/// A text in a comment. Invisible characters are escaped, so that the text cannot end the comment or control
-/// the terminal.
+/// Invisible characters are escaped, so that the text cannot end the comment or control the terminal.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -15,25 +12,22 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Returns whether a name is printable, so that it can be part of a statement.
 pub(crate) fn is_plain(name: &str) -> bool {
     Escaped(name).to_string() == name
 }
 
-/// The suffix of the tables that keep old rows. A number may follow.
+/// A number may follow.
 const KEPT: &str = "_before_opaque_id";
 
-/// The tables of tools that migrate schemas. The tools expect their own types.
+/// Tools that migrate schemas expect their own types.
 const MIGRATIONS: &str = "_prisma_migrations _sqlx_migrations __diesel_schema_migrations seaql_migrations alembic_version \
                           django_migrations flyway_schema_history schema_migrations ar_internal_metadata knex_migrations";
 
-/// Returns whether a table keeps the old rows of another one, or belongs to a tool that migrates schemas.
 pub(crate) fn is_left_out(table: &str) -> bool {
     MIGRATIONS.split(' ').any(|name| name == table)
         || table.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(KEPT)
 }
 
-/// Returns an unused name for the table that keeps the old rows.
 pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> bool) -> String {
     let name = |number: &str| {
         let mut stem = table;
@@ -47,7 +41,7 @@ pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> 
     first.or_else(|| numbered.find(|name| !is_taken(name))).unwrap_or_default()
 }
 
-/// Returns whether a column has the name of an id: `id`, `user_id`, `userId`, `uuid`.
+/// Names of ids are `id`, `user_id`, `userId` or `uuid`.
 pub(crate) fn is_id_name(column: &str) -> bool {
     ["id", "uuid", "ulid", "guid"].iter().any(|word| {
         let at = column.len().checked_sub(word.len());
@@ -64,12 +58,10 @@ pub(crate) fn is_id_name(column: &str) -> bool {
     })
 }
 
-/// Quotes a name in standard SQL.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Quotes a text in standard SQL.
 pub(crate) fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }

@@ -1,7 +1,6 @@
-//! PostgreSQL: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//! PostgreSQL: the check and its script.
 //!
-//! The script is one statement and so one transaction, whichever client runs it. It converts everything or
-//! nothing, and checks counts and values inside.
+//! The script is one statement and so one transaction, whichever client runs it.
 //!
 //! # Other roles' code
 //!
@@ -16,8 +15,8 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::columns::{
     Ask, Conversion, Draft, EMPTY, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, UNREAD, Values, affected, by_table, drafts, key_columns as identified,
-    leave_connected_alone,
+    OLD_ROWS, StoredType, TYPE, UNREAD, Values, affected, by_table, drafts,
+    key_columns as identified, leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote};
@@ -25,46 +24,40 @@ use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
 row! {
-    /// A column of a table, with one constraint of this column alone if there is one.
     struct Row {
         constraint_name: Option<String>,
         table_name: String,
-        /// The table's name, in quotes if SQL needs them.
         queried_name: String,
         column_name: String,
         type_name: String,
         is_nullable: bool,
-        /// The type of a domain's values. It is empty for types of other roles.
+        /// The name is empty for types of other roles.
         base_type: String,
-        /// The length of text with a declared length.
         length: Option<i32>,
         sequence: Option<String>,
         referenced_table: Option<String>,
         referenced_column: Option<String>,
         definition: Option<String>,
         is_primary: bool,
-        /// Whether a query on the table sees all rows and runs no code of other roles.
+        /// A query on a readable table sees all rows and runs no code of other roles.
         is_readable: bool,
-        /// The reason why no script converts it.
         obstacle: Option<String>,
-        /// The reason why no script converts it to another kind of type.
         obstacle_to_bytes: Option<String>,
     }
 }
 
-/// The joins to the owner of a table `cl` as `own`, and to the owner of its schema as `sch`. The schema's
-/// owner can replace the table.
+/// The schema's owner can replace the table, so the joins find both owners.
 const OWNERS: &str = "JOIN pg_namespace ns ON ns.oid = cl.relnamespace JOIN pg_roles own ON own.oid = cl.relowner
         JOIN pg_roles me ON me.rolname = current_user JOIN pg_database db ON db.datname = current_database()
         JOIN pg_roles ns_own ON ns_own.oid = ns.nspowner
         JOIN pg_roles sch ON sch.oid = CASE ns_own.rolname WHEN 'pg_database_owner' THEN db.datdba ELSE ns_own.oid END";
 
-/// The condition for trust. A superuser trusts superusers. Any other role trusts schemas of superusers, and
-/// of the owner of its database.
+/// A superuser trusts superusers. Any other role trusts schemas of superusers, and of the owner of its
+/// database.
 const IS_TRUSTED: &str = "((own.oid = me.oid OR own.rolsuper AND me.rolsuper)
             AND (sch.oid = me.oid OR sch.rolsuper OR sch.oid = db.datdba AND NOT me.rolsuper))";
 
-/// The query of the columns. A domain's length is that of the first domain below with one.
+/// A domain's length is that of the first domain below with one.
 const ROWS: &str = "
     WITH RECURSIVE base (oid, type, typmod, has_rules) AS (
         SELECT oid, oid, -1, false FROM pg_type WHERE typtype <> 'd'
@@ -160,7 +153,7 @@ pub async fn secure(
     Ok(schemas)
 }
 
-/// Returns the checked schema and a secure connection. On it, a policy that hides rows is an error.
+/// On this connection, a policy that hides rows is an error.
 async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let schemas = secure(&mut connection, false).await?;
@@ -187,8 +180,8 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     Ok(columns)
 }
 
-/// Returns the columns of UUIDs and of arrays of UUIDs, each as its table, its name, and whether it is an
-/// array. The table is named as in [`KeyColumn::table`].
+/// Returns the table and the name of each column of UUIDs or of arrays of UUIDs, and whether it is an array.
+/// The table is named as in [`KeyColumn::table`].
 ///
 /// # Errors
 /// The same as [`check`](crate::check).
@@ -300,7 +293,6 @@ fn key(row: &Row, values: Values) -> Key {
     }
 }
 
-/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut PgConnection,
     draft: &mut Draft,
@@ -315,7 +307,7 @@ async fn convert(
         return Ok(());
     }
     let obstacle_to_bytes =
-        row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
+        row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == StoredType::Bytes);
     if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
         // The obstacle is more precise than the reason that a column may refer to this one.
         draft.finding.left_alone.take_if(|_| !row.is_readable);
@@ -333,42 +325,40 @@ async fn convert(
     if draft.finding.left_alone.is_none() {
         draft.conversion = Some(conversion);
     }
-    let is_key = row.is_primary && draft.stored == Stored::Bytes;
+    let is_key = row.is_primary && draft.stored == StoredType::Bytes;
     let digits = is_key.then(|| format!("lower(replace({column}::text COLLATE \"C\", '-', ''))"));
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
-fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+fn conversion(row: &Row, stored: StoredType) -> Option<Conversion> {
     let column = quote(&row.column_name);
     match (row.base_type.as_str(), stored) {
-        ("bytea", Stored::Bytes) => Some(Conversion {
+        ("bytea", StoredType::Bytes) => Some(Conversion {
             ty: "uuid",
             value: format!("encode({column}, 'hex')::uuid"),
             bad: format!("octet_length({column}) <> 16"),
             keeps_rows: true,
         }),
         // Only the application can parse a ULID's text.
-        (_, Stored::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
+        (_, StoredType::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
             ty: "uuid",
             value: format!("{column}::text::uuid"),
             bad: format!("NOT {}", matches(&column, "")),
             keeps_rows: true,
         }),
-        ("int2" | "int4", Stored::Integer) => {
+        ("int2" | "int4", StoredType::Integer) => {
             Some(Conversion { ty: "bigint", value: column, bad: "false".into(), keeps_rows: false })
         }
         _ => None,
     }
 }
 
-/// Returns a condition that is true for text of UUIDs and for `others`.
 fn matches(column: &str, others: &str) -> String {
     format!(
         "{column}::text COLLATE \"C\" ~ '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{others})$'"
     )
 }
 
-/// The text of a ULID, for [`matches`].
 const ULID: &str = "|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}";
 
 fn script(
@@ -464,22 +454,21 @@ fn script(
     script
 }
 
-/// The limit of a name in bytes.
 const MAX_NAME: usize = 63;
 
 fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.base_type.as_str() {
-        "uuid" => Judgement::Right(Stored::Bytes),
-        "int8" => Judgement::Right(Stored::Integer),
-        "int4" => Judgement::Right(Stored::Integer32),
+        "uuid" => Judgement::Right(StoredType::Bytes),
+        "int8" => Judgement::Right(StoredType::Integer),
+        "int4" => Judgement::Right(StoredType::Integer32),
         "int2" => Judgement::Wrong(
-            Stored::Integer,
+            StoredType::Integer,
             "integer keys must be `integer` or `bigint`; the range of this type is too small"
                 .into(),
         ),
         "bytea" if is_id_name(column) => Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "keys must be `uuid`, which stores exactly 16 bytes".into(),
         ),
         "bytea" => Judgement::Unknown(NAME),

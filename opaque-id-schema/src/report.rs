@@ -1,4 +1,4 @@
-//! The findings of a check, and their text: an SQL script with the findings as comments.
+//! The report: an SQL script with the findings as comments.
 
 use std::fmt;
 
@@ -8,10 +8,9 @@ use crate::names::Escaped;
 
 /// The wrong key columns, and the SQL that fixes them.
 ///
-/// `Display` writes an SQL script. The findings and the columns that are not judged are comments. It writes
-/// nothing if there are none. Review it, stop the application, back up the database, then run it. The script
-/// loses no data: it converts all values of a column or none, whichever client runs it, and keeps the old
-/// rows in a table with another name.
+/// `Display` writes an SQL script, or nothing if there are no findings. Review it, stop the application, back
+/// up the database, then run it. The script loses no data: it converts all values of a column or none,
+/// whichever client runs it, and keeps the old rows in a table with another name.
 ///
 /// ```
 /// use opaque_id_schema::Report;
@@ -32,9 +31,9 @@ pub struct Report {
     pub right: usize,
     /// The wrong key columns, ordered by table and column, and then the faults of opaque-id's own tables.
     pub findings: Vec<Finding>,
-    /// The columns that may store ids and are neither right nor wrong, ordered by table and column.
+    /// The columns that may store ids and are neither right nor wrong, in the same order.
     pub not_judged: Vec<Finding>,
-    /// The statements that fix the columns a script can fix, and comments. It is empty if there are none.
+    /// The statements that fix columns, and comments.
     pub script: Vec<String>,
 }
 
@@ -52,10 +51,9 @@ pub struct Finding {
     pub problem: String,
     /// The number of values that cannot be converted.
     pub unconvertible: u64,
-    /// A query that lists the values that cannot be converted or would become equal, or `None` if there are
-    /// none.
+    /// A query that lists the values that cannot be converted or would become equal, if there are any.
     pub query: Option<String>,
-    /// The reason why the script does not convert the column, or `None` if it does.
+    /// The reason why the script does not convert the column.
     pub left_alone: Option<String>,
 }
 

@@ -1,7 +1,6 @@
 //! Rows of the servers' views, by the names of their columns.
 
-/// Derives sqlx's `FromRow` without its macros, because they would compile all drivers, SQLite and TLS a
-/// second time for the compiler.
+/// sqlx's macros would compile all drivers, SQLite and TLS a second time for the compiler.
 macro_rules! row {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$doc:meta])* $column:ident: $type:ty,)* }) => {
         $(#[$meta])*

@@ -1,16 +1,15 @@
-//! SQLite: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//! SQLite: the check and its script.
 //!
-//! Types are rules of affinity here, so the stored values count as well as the declared type. SQLite cannot
-//! change a column's type. So the script renames each table, creates it again by its own SQL with another
-//! type (`tokens::retype`), copies the rows, and creates its indexes and triggers again. The old table is
-//! kept.
+//! The stored values count as well as the declared type, because types are rules of affinity here. SQLite
+//! cannot change a column's type. So the script renames each table, creates it again by its own SQL with
+//! another type, copies the rows, and creates its indexes and triggers again. The old table is kept.
 //!
 //! # How a script stops
 //!
-//! The script is one transaction, and its checks roll it back themselves: `ensure` is an `INSERT OR ROLLBACK`
-//! into a temporary table with one constraint: the conditions hold. The `sqlite3` shell continues
-//! after an error by default, so it gets all statements as one: only the last line ends with a semicolon, and
-//! the shell stops at the first error in it. In order:
+//! The script is one transaction, and its checks roll it back: `ensure` is an `INSERT OR ROLLBACK` into a
+//! temporary table with the constraint that the conditions hold. The `sqlite3` shell continues after an error
+//! by default, so it gets all statements as one: only the last line ends with a semicolon, and the shell
+//! stops at the first error in it. In order:
 //!
 //! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table; the temporary
 //!    tables;
@@ -29,7 +28,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
     Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    OLD_ROWS, StoredType, TYPE, Values, affected, by_table, drafts, key_columns as identified,
     leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
@@ -61,13 +60,12 @@ row! {
         id: i64,
         from: String,
         table: String,
-        /// The referenced column, or `None` for the other table's primary key.
+        /// `None` means the other table's primary key.
         to: Option<String>,
     }
 }
 
 row! {
-    /// An index or a trigger. It must be created again with its table.
     struct Attached {
         ty: String,
         name: String,
@@ -90,20 +88,18 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     Ok(columns)
 }
 
-/// Connects read-only. The schema of an untrusted file then calls no harmful function.
+/// The schema of an untrusted file then calls no harmful function.
 async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
     Ok(options.read_only(true).pragma("trusted_schema", "OFF").connect().await?)
 }
 
-/// The parts of the schema that judge the keys and build the script.
 struct Schema {
     tables: Vec<Table>,
     all_sql: Vec<String>,
     columns: Columns,
     attached: Vec<Attached>,
     foreign_keys: Vec<ForeignKey>,
-    /// The tables with foreign keys of several columns, on either side.
     obstacles: BTreeSet<String>,
 }
 
@@ -114,8 +110,7 @@ impl Schema {
     }
 }
 
-/// Reads the schema and the keys. If `is_check`, it also reads all columns with the name of an id, and
-/// otherwise no text.
+/// Without `is_check`, it reads no text.
 async fn read(
     connection: &mut SqliteConnection,
     is_check: bool,
@@ -256,7 +251,7 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     Ok(report)
 }
 
-/// Judges a column by the rules for affinity in their order ("Datatypes In SQLite", section 3.1).
+/// The rules for affinity apply in their order ("Datatypes In SQLite", section 3.1).
 async fn judge(
     connection: &mut SqliteConnection,
     table: &Table,
@@ -280,16 +275,16 @@ async fn judge(
             "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('integer', 'null')"
         );
         match connection.number(count).await? {
-            0 => Judgement::Right(Stored::Integer),
+            0 => Judgement::Right(StoredType::Integer),
             wrong => Judgement::Wrong(
-                Stored::Integer,
+                StoredType::Integer,
                 format!("rows with something other than an integer: {wrong}"),
             ),
         }
     } else if ty == "UUID_TEXT" {
         // This is SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in
         // it unchanged.
-        Judgement::Right(Stored::Bytes)
+        Judgement::Right(StoredType::Bytes)
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
         let values = match reads_text {
@@ -301,7 +296,7 @@ async fn judge(
         return of_blob(connection, column, (&quoted, &name)).await;
     } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
         Judgement::Wrong(
-            Stored::Bytes,
+            StoredType::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
         )
     } else {
@@ -309,7 +304,7 @@ async fn judge(
     })
 }
 
-/// Returns whether a type in capitals has the affinity of text, if it contains no `INT`.
+/// The type is in capitals and contains no `INT`.
 fn is_text(ty: &str) -> bool {
     ["CHAR", "CLOB", "TEXT"].iter().any(|name| ty.contains(name))
 }
@@ -337,12 +332,11 @@ async fn of_blob(
     ];
     let problems: Vec<String> = problems.into_iter().flatten().collect();
     Ok(match problems.is_empty() {
-        true => Judgement::Right(Stored::Bytes),
-        false => Judgement::Wrong(Stored::Bytes, problems.join("; ")),
+        true => Judgement::Right(StoredType::Bytes),
+        false => Judgement::Wrong(StoredType::Bytes, problems.join("; ")),
     })
 }
 
-/// Returns a condition on text that the script cannot convert.
 fn is_no_uuid(name: &str) -> String {
     format!(
         "replace({name}, '-', '') GLOB '*[^0-9a-fA-F]*'
@@ -351,7 +345,6 @@ fn is_no_uuid(name: &str) -> String {
     )
 }
 
-/// Determines the conversion of a column's values, and the number of values that cannot be converted.
 async fn convert(
     connection: &mut SqliteConnection,
     draft: &mut Draft,
@@ -413,12 +406,12 @@ async fn convert(
     Ok(())
 }
 
-/// Returns the digits of a text. They are equal for two texts of the same 16 bytes.
+/// The digits are equal for two texts of the same 16 bytes.
 fn digits(name: &str) -> String {
     format!("lower(replace({name}, '-', ''))")
 }
 
-fn conversion(column: &Column, stored: Stored) -> Conversion {
+fn conversion(column: &Column, stored: StoredType) -> Conversion {
     let name = quote(&column.name);
     let is_key = column.pk > 0;
     let null = match is_key {
@@ -426,7 +419,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         false => String::new(),
     };
     match stored {
-        Stored::Bytes => {
+        StoredType::Bytes => {
             let digits = digits(&name);
             // Not every SQLite has `unhex`, so each byte is looked up in a table.
             let bytes = (1..32).step_by(2).map(|at| {
@@ -503,7 +496,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             (quoted.clone(), value.clone())
         });
         let (mut names, mut values): (Vec<_>, Vec<_>) = copied.unzip();
-        // References to rows by their rowid, such as those of a full-text index, stay valid.
+        // References to rows by their rowid, such as in a full-text index, stay valid.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
                 list.insert(0, "rowid".to_owned());
@@ -530,7 +523,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             let column = quote(&draft.finding.column);
             let bad = &conversion.bad;
             let (ty, stored) = match draft.stored {
-                Stored::Bytes => ("'BLOB'", "'blob'"),
+                StoredType::Bytes => ("'BLOB'", "'blob'"),
                 _ => ("'INTEGER'", "'integer'"),
             };
             same.push(format!(
@@ -555,7 +548,6 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             text(name),
             schema.attached_to(name).count()
         ));
-        // Nothing references the old table.
         checks.push(format!(
             "NOT EXISTS (SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f ON f.\"table\" = {})",
             text(&kept_name)
@@ -619,7 +611,6 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     script
 }
 
-/// Returns whether rows have a rowid that is not a column.
 fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     let has_integer_key =
         columns.iter().any(|column| column.pk > 0 && column.ty.eq_ignore_ascii_case("INTEGER"));
@@ -627,12 +618,11 @@ fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     !has_integer_key && !has_column && !tokens::has_word(sql, "WITHOUT")
 }
 
-/// Returns a statement that rolls the transaction back unless all conditions hold.
 fn ensure(conditions: &[String]) -> String {
     format!("INSERT OR ROLLBACK INTO opaque_id_check SELECT {}", conditions.join("\n    AND "))
 }
 
-/// Returns the length of a type, such as 36 for `CHAR(36)`.
+/// Returns 36 for `CHAR(36)`.
 fn length(ty: &str) -> Option<i64> {
     let (_, length) = ty.split_once('(')?;
     length.split_once(')')?.0.trim().parse().ok()

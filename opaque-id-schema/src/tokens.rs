@@ -1,39 +1,37 @@
-//! The part of SQLite's grammar that is needed to change a column's type in a `CREATE TABLE` statement.
+//! The part of SQLite's grammar that changes a column's type in a `CREATE TABLE` statement.
 
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// White space or a comment.
+pub(crate) enum TokenKind {
     Space,
-    /// A keyword, a name or a number.
     Word,
-    /// A name or a text in quotes.
     Quoted,
-    /// Any other character.
     Sign(char),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) range: Range<usize>,
 }
 
-/// Returns the tokens of a statement, or `None` if a quote or a comment does not end.
+/// Returns `None` if a quote or a comment does not end.
 pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = sql[at..].chars().next() {
         let rest = &sql[at..];
         let (kind, len) = match first {
-            '\'' | '"' | '`' => (Kind::Quoted, quoted(rest, first)?),
-            '[' => (Kind::Quoted, rest.find(']')? + 1),
-            '-' if rest.starts_with("--") => (Kind::Space, rest.find('\n').unwrap_or(rest.len())),
-            '/' if rest.starts_with("/*") => (Kind::Space, 2 + rest[2..].find("*/")? + 2),
-            c if c.is_whitespace() => (Kind::Space, c.len_utf8()),
-            c if is_word(c) => (Kind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
-            c => (Kind::Sign(c), c.len_utf8()),
+            '\'' | '"' | '`' => (TokenKind::Quoted, quoted(rest, first)?),
+            '[' => (TokenKind::Quoted, rest.find(']')? + 1),
+            '-' if rest.starts_with("--") => {
+                (TokenKind::Space, rest.find('\n').unwrap_or(rest.len()))
+            }
+            '/' if rest.starts_with("/*") => (TokenKind::Space, 2 + rest[2..].find("*/")? + 2),
+            c if c.is_whitespace() => (TokenKind::Space, c.len_utf8()),
+            c if is_word(c) => (TokenKind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
+            c => (TokenKind::Sign(c), c.len_utf8()),
         };
         tokens.push(Token { kind, range: at..at + len });
         at += len;
@@ -45,7 +43,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
-/// Returns the length of the quoted text at the start of `rest`. A doubled quote is part of the text.
+/// A doubled quote is part of the text.
 fn quoted(rest: &str, quote: char) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -57,17 +55,15 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
     }
 }
 
-/// Returns whether a statement contains a keyword outside quotes and comments.
 pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
-        tokens
-            .into_iter()
-            .any(|token| token.kind == Kind::Word && sql[token.range].eq_ignore_ascii_case(word))
+        tokens.into_iter().any(|token| {
+            token.kind == TokenKind::Word && sql[token.range].eq_ignore_ascii_case(word)
+        })
     })
 }
 
-/// Returns whether the expressions of a `CREATE INDEX` may contain a column. The column's name is in lower
-/// case.
+/// The expressions of a `CREATE INDEX` may contain the column. Its name is in lower case.
 pub(crate) fn computes(create: &str, column: &str) -> bool {
     let Some((_, list)) = create.split_once('(') else { return false };
     let list = list.to_lowercase();
@@ -79,9 +75,8 @@ pub(crate) fn computes(create: &str, column: &str) -> bool {
     condition.contains(column) || !is_plain && columns.contains(column)
 }
 
-/// Returns whether the text is one statement: nothing follows a semicolon, except in the body of a trigger.
-/// The `sqlite3` shell also treats a line with only `go` or a slash as a semicolon, and may run the next line
-/// as a command.
+/// Nothing may follow a semicolon, except in the body of a trigger. The `sqlite3` shell also treats a line
+/// with only `go` or a slash as a semicolon, and may run the next line as a command.
 pub(crate) fn is_one_statement(sql: &str) -> bool {
     let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
     if sql.lines().any(ends) {
@@ -95,63 +90,61 @@ pub(crate) fn is_one_statement(sql: &str) -> bool {
     let mut depth = 0;
     for token in tokens {
         match token.kind {
-            Kind::Word => match sql[token.range].to_ascii_uppercase().as_str() {
+            TokenKind::Word => match sql[token.range].to_ascii_uppercase().as_str() {
                 "BEGIN" | "CASE" => depth += 1,
                 "END" => depth -= 1,
                 _ => {}
             },
-            Kind::Sign(';') if depth <= 0 => return false,
+            TokenKind::Sign(';') if depth <= 0 => return false,
             _ => {}
         }
     }
     depth == 0
 }
 
-/// Replaces a column's type in a `CREATE TABLE` and keeps the text after the type. Returns `None` if the
-/// column is not found.
+/// Keeps the text after the type. Returns `None` without such a column.
 pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     const CONSTRAINTS: &str =
         "AS CHECK COLLATE CONSTRAINT DEFAULT GENERATED NOT NULL PRIMARY REFERENCES UNIQUE";
     let tokens = tokens(create)?;
     let mut depth = 0;
     let mut is_start = false;
-    let mut solid = tokens.iter().filter(|token| token.kind != Kind::Space).peekable();
+    let mut solid = tokens.iter().filter(|token| token.kind != TokenKind::Space).peekable();
     while let Some(token) = solid.next() {
         let starts = is_start;
         is_start = match token.kind {
-            Kind::Sign('(') => {
+            TokenKind::Sign('(') => {
                 depth += 1;
                 depth == 1
             }
-            Kind::Sign(')') => {
+            TokenKind::Sign(')') => {
                 depth -= 1;
                 false
             }
-            Kind::Sign(',') => depth == 1,
+            TokenKind::Sign(',') => depth == 1,
             _ => false,
         };
         if !starts || !is_name(&create[token.range.clone()], column) {
             continue;
         }
-        // The type consists of words and then sizes in parentheses.
         let name_end = token.range.end;
         let mut end = name_end;
         while let Some(next) = solid.next_if(|next| {
             let text = create[next.range.clone()].to_ascii_uppercase();
             let is_type = CONSTRAINTS.split(' ').all(|word| word != text);
-            matches!(next.kind, Kind::Word | Kind::Quoted) && is_type
+            matches!(next.kind, TokenKind::Word | TokenKind::Quoted) && is_type
         }) {
             end = next.range.end;
         }
-        if end > name_end && solid.next_if(|next| next.kind == Kind::Sign('(')).is_some() {
-            end = solid.find(|next| next.kind == Kind::Sign(')'))?.range.end;
+        if end > name_end && solid.next_if(|next| next.kind == TokenKind::Sign('(')).is_some() {
+            end = solid.find(|next| next.kind == TokenKind::Sign(')'))?.range.end;
         }
         return Some(format!("{} {ty}{}", &create[..name_end], &create[end..]));
     }
     None
 }
 
-/// Returns whether a word or a quoted text is this name. SQLite ignores ASCII case in names.
+/// SQLite ignores ASCII case in names.
 fn is_name(text: &str, name: &str) -> bool {
     let unquoted = match text.chars().next() {
         Some(quote @ ('\'' | '"' | '`')) => {

@@ -1,5 +1,5 @@
-//! The differences between SeaORM 2 and SeaORM 1.1. The crate opaque-id-seaorm11 has a file of this name, and
-//! shares all other files with this crate.
+//! The differences between SeaORM 2 and SeaORM 1.1. opaque-id-seaorm11 has its own file of this name, and
+//! shares the others.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -8,12 +8,10 @@ use sea_orm::DbErr;
 #[cfg(feature = "postgres")]
 pub use sea_orm::sea_query::value::postgres_array::NotU8;
 
-/// Returns the error for a value that is not an internal id.
 pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
     DbErr::TryIntoErr { from, into: "Internal", source: Arc::new(error) }
 }
 
-/// The differences for mapping tables and sequences.
 #[cfg(feature = "mapping")]
 pub(crate) mod mapping {
     #[cfg(feature = "mysql")]
@@ -42,7 +40,6 @@ pub(crate) mod mapping {
         matches!(connection.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_))
     }
 
-    /// Returns a statement of this crate as text for the driver.
     #[cfg(feature = "mysql")]
     pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql {
         sqlx::raw_sql(sqlx::AssertSqlSafe(text))

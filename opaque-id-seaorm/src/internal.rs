@@ -1,4 +1,4 @@
-//! `Internal<T>` with SeaORM's traits, alone and in `Option`.
+//! `Internal<T>` with SeaORM's traits.
 
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
@@ -14,39 +14,11 @@ use crate::compat::no_id;
 adapter_internal_id! {
     /// An internal id of a resource. It goes to the database through SeaORM and nowhere else.
     ///
-    /// It is a value for models, active models, filters, cursors and migrations, alone and in `Option`. It is
-    /// stored like its key (16 bytes or an integer). It is as large as its key and has the database's order.
-    /// It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
-    /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). It also converts into
-    /// SeaORM's own `Value`. `Debug` hides the key, even in models and active models. The impls of those
-    /// three traits below never apply: with them, the compiler's error states the alternative.
-    ///
-    /// ```
-    /// mod order {
-    ///     use opaque_id_seaorm::{Internal, OpaqueId};
-    ///     use sea_orm::entity::prelude::*;
-    ///
-    ///     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
-    ///     #[sea_orm(table_name = "orders")]
-    ///     #[opaque_id(prefix = "order", key = i64)]
-    ///     pub struct Model {
-    ///         #[sea_orm(primary_key)]
-    ///         pub id: Internal<Model>,
-    ///     }
-    ///
-    ///     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    ///     pub enum Relation {}
-    ///
-    ///     impl ActiveModelBehavior for ActiveModel {}
-    /// }
-    ///
-    /// # use opaque_id_seaorm::Internal;
-    /// # fn main() -> Result<(), opaque_id_seaorm::KeyError> {
-    /// let id = Internal::<order::Model>::from_key(42)?;
-    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// It is a value for models, active models, filters, cursors and migrations, alone and in `Option`,
+    /// stored like its key (16 bytes or an integer). It has the database's order. It converts from and to a
+    /// raw key only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key), and into SeaORM's
+    /// own `Value`. `Debug` hides the key, even in models and active models. The impls of `Serialize`,
+    /// `Deserialize` and `Display` below never apply: with them, the compiler's error states the alternative.
     pub struct Internal;
 }
 
@@ -146,7 +118,7 @@ where
     }
 }
 
-/// Returns the driver's name for the type of a value, or `None` for NULL and rows of other drivers.
+/// `None` for NULL and rows of other drivers.
 fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
     #[cfg(feature = "postgres")]
     if let Some(row) = row.try_as_pg_row() {
@@ -202,7 +174,7 @@ impl AutoIncremented for i32 {}
 impl AutoIncremented for u32 {}
 
 impl<T: OpaqueId> Internal<T> {
-    /// Is named by the derive for a primary key that SeaORM treats as auto-incremented.
+    /// The derive names it for a primary key that SeaORM treats as auto-incremented.
     #[doc(hidden)]
     pub fn __is_auto_incremented()
     where

@@ -61,7 +61,7 @@ where
     column::<T>(backend, name).null().take()
 }
 
-/// Returns a column without a NULL clause, because SeaORM 1.1 keeps both.
+/// SeaORM 1.1 keeps two NULL clauses.
 fn column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,

@@ -1,4 +1,4 @@
-//! SeaORM's traits for a newtype of an internal id. They delegate to the internal id.
+//! SeaORM's traits for a newtype of an internal id.
 
 /// The names that the macros use.
 pub mod driver {
@@ -14,7 +14,6 @@ pub mod driver {
     pub use crate::compat::NotU8;
 }
 
-/// Implements SeaORM's traits for a newtype. The derive calls it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype {
@@ -78,7 +77,6 @@ macro_rules! __newtype {
     };
 }
 
-/// Implements PostgreSQL's arrays for a newtype.
 #[cfg(feature = "postgres")]
 #[doc(hidden)]
 #[macro_export]
@@ -100,7 +98,7 @@ macro_rules! __newtype_array {
     };
 }
 
-/// Does nothing, because only PostgreSQL has arrays.
+/// Only PostgreSQL has arrays.
 #[cfg(not(feature = "postgres"))]
 #[doc(hidden)]
 #[macro_export]

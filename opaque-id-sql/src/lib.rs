@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
-// rustdoc uses these links while cargo has not yet documented this crate, because it documents crates in any
-// order.
+// cargo documents crates in any order, and links need this root until this crate is documented.
 #![doc(html_root_url = "https://docs.rs/opaque-id-sql/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub mod call;
+/// The SQL dialects of the databases.
 pub mod dialect;
 #[cfg(feature = "mapping")]
 mod engine;

@@ -261,7 +261,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// For sqlx or a similar ORM. `$get(index)` is the method that reads a column by its type.
+/// Reads the rows of sqlx or a similar ORM. `$get(index)` is the method that reads a column by its type.
 #[macro_export]
 macro_rules! answer_of_rows {
     ($statement:expr, $rows:expr, $get:ident) => {{

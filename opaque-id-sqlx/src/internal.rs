@@ -1,4 +1,4 @@
-//! `Internal<T>` with sqlx's traits. It checks the value's type and delegates to the stored type's own impls.
+//! `Internal<T>` with sqlx's traits.
 
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
@@ -12,12 +12,11 @@ use crate::compat::ArgumentBuffer;
 adapter_internal_id! {
     /// An internal id of a resource. It goes to the database through sqlx and nowhere else.
     ///
-    /// It binds and decodes as its stored key (16 bytes or an integer). It works in `Option`, in `FromRow`
-    /// and in the macros' type overrides, on every database with a driver for `Uuid` or the integer. It
-    /// is as large as its key and has the database's order. It implements neither `Serialize`, `Deserialize`
-    /// nor `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
-    /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits below never
-    /// apply: with them, the compiler's error states the alternative.
+    /// It binds and decodes as its stored key (16 bytes or an integer), in `Option`, in `FromRow` and in the
+    /// macros' type overrides, on every database with a driver for `Uuid` or the integer. It has the
+    /// database's order. It converts from and to a raw key only by [`from_key`](Self::from_key) and
+    /// [`expose_key`](Self::expose_key), and `Debug` hides the key. The impls of `Serialize`, `Deserialize`
+    /// and `Display` below never apply: with them, the compiler's error states the alternative.
     pub struct Internal;
 }
 
@@ -31,7 +30,7 @@ where
         <ReprOf<T> as Type<DB>>::type_info()
     }
 
-    /// Accepts every type, because an error of `decode` can name the resource.
+    /// An error of `decode` can name the resource.
     fn compatible(_: &DB::TypeInfo) -> bool {
         true
     }

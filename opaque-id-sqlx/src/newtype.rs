@@ -1,4 +1,4 @@
-//! sqlx's traits for a newtype of an internal id. They delegate to the internal id.
+//! sqlx's traits for a newtype of an internal id.
 
 /// The names that the macros use.
 pub mod driver {
@@ -9,7 +9,6 @@ pub mod driver {
     pub use sqlx::{Database, Decode, Encode, Type};
 }
 
-/// Implements sqlx's traits for a newtype. The derive calls it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __newtype {
@@ -67,8 +66,8 @@ macro_rules! __newtype {
     };
 }
 
-/// Implements arrays for a newtype. The bound has a lifetime because the compiler would refuse an unsatisfied
-/// bound without parameters, and PostgreSQL has no `u32`.
+/// The bound has a lifetime because the compiler would refuse an unsatisfied bound without parameters, and
+/// PostgreSQL has no `u32`.
 #[cfg(feature = "postgres")]
 #[doc(hidden)]
 #[macro_export]
@@ -90,7 +89,7 @@ macro_rules! __newtype_array {
     };
 }
 
-/// Does nothing, because only PostgreSQL has arrays.
+/// Only PostgreSQL has arrays.
 #[cfg(not(feature = "postgres"))]
 #[doc(hidden)]
 #[macro_export]

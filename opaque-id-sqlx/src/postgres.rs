@@ -1,4 +1,4 @@
-//! Columns of `uuid`, `bigint` and `integer`. Lists are arrays: `= ANY($1)` accepts a `Vec` or a slice.
+//! Lists are arrays: `= ANY($1)` accepts a `Vec` or a slice.
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::ReprOf;

@@ -1,4 +1,4 @@
-//! actix-web's traits on these types, because only the crate of a type can implement them.
+//! actix-web's traits on these types.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -23,8 +23,8 @@ use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
 use crate::viewed::Viewed;
 
-/// Returns the keyring of a request. It is in the request's extensions, such as an audience's, or else the
-/// application's: a [`Keyring`] or a [`SharedKeyring`], by itself or in a [`Data`].
+/// Returns the keyring in the request's extensions, such as an audience's, or else the application's: a
+/// [`Keyring`] or a [`SharedKeyring`], by itself or in a [`Data`].
 ///
 /// # Errors
 /// 500 if there is none, or if the application has one of each type, because the first would not follow the
@@ -94,7 +94,6 @@ impl Problem {
     }
 }
 
-/// Responds with the problem. The response's extensions contain it as a [`Refusal`].
 impl ResponseError for NotFound {
     fn status_code(&self) -> StatusCode {
         StatusCode::NOT_FOUND
@@ -105,7 +104,6 @@ impl ResponseError for NotFound {
     }
 }
 
-/// Responds with the problem. The response's extensions contain the refusal.
 impl ResponseError for Refusal {
     fn status_code(&self) -> StatusCode {
         self.problem().status()
@@ -178,7 +176,7 @@ where
     }
 }
 
-/// The service of the layer [`OldIdsLayer`].
+/// The service of [`OldIdsLayer`].
 #[derive(Debug)]
 pub struct OldIdsService<S> {
     layer: OldIdsLayer,

@@ -1,4 +1,4 @@
-//! axum's traits on these types, because only the crate of a type can implement them.
+//! axum's traits on these types.
 
 use core::convert::Infallible;
 use core::task::{Context, Poll};
@@ -21,8 +21,7 @@ use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
 use crate::viewed::Viewed;
 
-/// Returns the keyring of a request. It is the one that a layer lends, such as an audience's, or else the
-/// application's.
+/// Returns the keyring that a layer lends, such as an audience's, or else the application's.
 pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
 where
     Keyring: FromRef<S>,
@@ -30,7 +29,7 @@ where
     extensions.get().map_or_else(|| Keyring::from_ref(state), |Lent(keyring)| keyring.clone())
 }
 
-/// Returns the keyring that a layer lends to a request.
+/// Returns the keyring that a layer lends.
 ///
 /// # Errors
 /// [`NoKeyring`] if there is no layer.
@@ -109,14 +108,12 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Responds with the problem. The response's extensions contain it as a [`Refusal`].
 impl IntoResponse for NotFound {
     fn into_response(self) -> Response {
         Refusal::from(self).into_response()
     }
 }
 
-/// Responds with the problem. The response's extensions contain the refusal.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = self.problem().into_response();
@@ -190,7 +187,7 @@ impl<S> Layer<S> for OldIdsLayer {
     }
 }
 
-/// The service of the layer [`OldIdsLayer`].
+/// The service of [`OldIdsLayer`].
 #[derive(Clone, Debug)]
 pub struct OldIdsService<S> {
     layer: OldIdsLayer,

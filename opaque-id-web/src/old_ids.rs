@@ -1,5 +1,3 @@
-//! The layer below which `Opened` and `External` accept old ids. It marks responses to them as deprecated.
-
 use core::any::{Any, TypeId};
 use core::fmt;
 use std::collections::HashMap;
@@ -11,48 +9,21 @@ use opaque_id_core::old_ids::{OldIds, OpenedId};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, IdError, Keyring};
 
-/// A layer below which [`Opened`](crate::Opened) also accepts the old ids that the API showed before. In our
-/// extractors, an old id becomes its `External`, so that [`Accepted`](crate::Accepted) accepts it.
+/// A layer below which [`Opened`](crate::Opened), `External` and [`Accepted`](crate::Accepted) also accept
+/// the old ids that the API showed before.
 ///
-/// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745),
-/// `Sunset` (RFC 8594) and, if its `OldIds` name a page, `Link` with `rel="deprecation"`. A 4xx response does
-/// not have them, because a refusal is the same for all ids. In a body, an old id may be a JSON number.
+/// A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and, if its
+/// `OldIds` name a page, `Link` with `rel="deprecation"`. A 4xx response does not have them, because a
+/// refusal is the same for all ids. In a body, an old id may be a JSON number.
 ///
 /// `docs/MOVING.md` lists all steps of moving an API to external ids.
-///
-/// ```
-/// use std::time::{Duration, SystemTime};
-///
-/// use opaque_id_core::old_ids::OldIds;
-/// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
-/// use opaque_id_web::OldIdsLayer;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64)]
-/// struct Order;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let now = SystemTime::now();
-/// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
-/// let orders = OldIds::<Order>::builder(
-///     IdRange::all().up_to(last),
-///     now..now + Duration::from_secs(183 * 86_400),
-/// )
-/// .integers()
-/// .documentation("https://shop.example/docs/ids")
-/// .build(&keyring)?;
-///
-/// // `GET /orders/order_…`, and until half a year from now `GET /orders/42`.
-/// let layer = OldIdsLayer::new().of(orders); // axum: `Router::layer`; actix-web: `App::wrap`
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Default)]
 pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 
 #[derive(Clone)]
 struct OfResource {
     old_ids: Arc<dyn Any + Send + Sync>,
-    /// Returns the `External` of an old id. The core does not know its type.
+    /// The core does not know the type of the `External`.
     external: fn(&OfResource, &OfRequest, &str, &Keyring) -> OfOldId,
     headers: Arc<[Header]>,
 }
@@ -128,13 +99,12 @@ impl fmt::Debug for OldIdsLayer {
     }
 }
 
-/// The accepted old ids of a request, in its extensions.
+/// The accepted old ids of a request.
 #[derive(Clone)]
 pub struct OfRequest(Arc<Inner>);
 
 struct Inner {
     layer: OldIdsLayer,
-    /// The old ids of an outer layer.
     outer: Option<OfRequest>,
     /// The headers of the first accepted old id.
     headers: OnceLock<Arc<[Header]>>,
@@ -147,8 +117,8 @@ impl OfRequest {
         Self(Arc::new(Inner { layer: layer.clone(), outer, headers: OnceLock::new() }))
     }
 
-    /// Returns the headers of a response with this status. There are none if it is 4xx, because a refusal
-    /// (404 or 422) must not show whether an id is an old one that was ever shown.
+    /// Returns the headers of a response with this status. A 4xx has none, because a refusal must not show
+    /// whether an id is an old one that was ever shown.
     #[must_use]
     pub fn headers(&self, status: u16) -> &[Header] {
         let headers = self.0.headers.get().filter(|_| !(400..500).contains(&status));
@@ -164,7 +134,6 @@ impl OfRequest {
         Some(of_resource.open::<T>(request, text, keyring)?.map(|opened| opened.id))
     }
 
-    /// Converts an old id into an `External`, if the layer has old ids of the resource.
     pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OfOldId {
         let (request, of_resource) = self.of_resource(resource)?;
         (of_resource.external)(of_resource, request, text, keyring)

@@ -1,5 +1,3 @@
-//! Ids that serde opens, in the scope of an extractor.
-
 use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
@@ -15,7 +13,7 @@ use crate::scope::{self, Scope, is_text};
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
 /// It can be used wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps,
-/// next to plain values. Only our extractors deserialize it, because they have the keyring. Below the layer
+/// next to plain values. Only our extractors deserialize it, because they have the keyring. Below an
 /// [`OldIdsLayer`](crate::OldIdsLayer) it also accepts old ids.
 ///
 /// ```
@@ -36,8 +34,7 @@ use crate::scope::{self, Scope, is_text};
 /// }
 /// ```
 ///
-/// It also implements `FromStr`, for crates such as serde_with that parse texts in a field. It parses only
-/// inside our extractors.
+/// Inside our extractors it also implements `FromStr`, for crates such as serde_with.
 ///
 /// With the features `utoipa5`, `utoipa6` and `schemars1` it has the schema of `External<T>`.
 pub struct Opened<T: SealedResource>(
@@ -47,19 +44,19 @@ pub struct Opened<T: SealedResource>(
 
 opaque_id_core::value_traits!(Opened: SealedResource);
 
-/// An id of one of several resources ([`AnyId`](opaque_id_core::AnyId)) that the extractor has opened. It can
-/// be used wherever an [`Opened`] can, but does not accept old ids.
+/// An id of one of several resources ([`AnyId`](opaque_id_core::AnyId)) that the extractor has opened, like
+/// [`Opened`], but without old ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpenedAny<A: AnyId>(
     /// The internal id.
     pub A,
 );
 
-/// A model from a request with `#[derive(IntoModel)]`. The extractor has opened the ids.
+/// A model from a request with `#[derive(IntoModel)]`, with opened ids.
 ///
-/// A refused id in it has the same answer, the same envelope and the same event in the log as an [`Opened`].
-/// An error of [`Keyring::accept`](opaque_id_core::Keyring::accept) in a handler has these only if it is
-/// converted into a [`Refusal`](crate::Refusal).
+/// A refused id in it has the same answer and the same event in the log as an [`Opened`]. An error of
+/// [`Keyring::accept`](opaque_id_core::Keyring::accept) in a handler has these only if it is converted into a
+/// [`Refusal`](crate::Refusal).
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoModel, OpaqueId};
@@ -99,17 +96,14 @@ impl<'de, R: IntoModel<M> + Deserialize<'de>, M> Deserialize<'de> for Accepted<R
 }
 
 trait Openable: Sized {
-    /// The prefix of the resource, unless it is one of several.
     const RESOURCE: Option<&'static str>;
 
     fn from_text(text: &str, scope: &Scope) -> Result<Self, IdError>;
 
-    /// Reads a number as an old id.
     fn from_number(_: &str, _: &Scope) -> Result<Self, IdError> {
         Err(IdError::NotText)
     }
 
-    /// Returns an id that no row has.
     fn stand_in(text: &str, keyring: &Keyring, number: u32) -> Option<Self>;
 
     fn open<E: Error>(
@@ -170,7 +164,7 @@ macro_rules! refuse {
     )*};
 }
 
-/// Visits every type, so that a number in a body is refused like a malformed id.
+/// A number in a body is refused like a malformed id.
 impl<'de, V: Openable> Visitor<'de> for OpenedVisitor<V> {
     type Value = V;
 
@@ -228,7 +222,7 @@ macro_rules! openable {
             }
         }
 
-        /// Parses an id for crates such as serde_with, in our extractors.
+        /// Parses an id in our extractors.
         impl<T: $bound> FromStr for $name<T> {
             type Err = value::Error;
 

@@ -1,5 +1,3 @@
-//! The query parameters of a page, and its links.
-
 use core::fmt;
 
 #[cfg(feature = "tokens")]
@@ -18,16 +16,15 @@ pub(crate) const LIMIT: &str = "limit";
 pub(crate) const STARTING_AFTER: &str = "starting_after";
 pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
-/// The limit of bytes of other parameters in links. Links repeat them twice.
+/// Links repeat other parameters twice.
 const MAX_OTHERS: usize = 2_048;
 
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
-/// `DEFAULT` is the limit of a request without one, and `MAX` the highest limit. Other extractors, such as
-/// `Query`, read the other parameters.
+/// `DEFAULT` is the limit of a request without one, and `MAX` the highest limit. Other extractors read the
+/// other parameters.
 ///
-/// The handler chooses the order by [`ascending`](Self::ascending) or [`descending`](Self::descending),
-/// queries the rows, and passes them to [`PageRequest::finish`]:
+/// The handler chooses the order, queries the rows, and passes them to [`PageRequest::finish`]:
 ///
 /// ```
 /// use opaque_id_core::{Internal, Keyring, OpaqueId};
@@ -54,8 +51,8 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
     Asked<Position<T::Internal>>,
 );
 
-/// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. It is
-/// like [`PageQuery`], but the handler opens the position, because it knows the list and its filter.
+/// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. The
+/// handler opens the position, because it knows the list and its filter.
 ///
 /// # Rejections
 /// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions with
@@ -67,11 +64,10 @@ pub struct ListingQuery<const DEFAULT: u16 = 20, const MAX: u16 = 100>(Asked<Str
 struct Asked<P> {
     limit: u16,
     start: Start<P>,
-    /// All parameters except the positions.
     others: String,
 }
 
-/// An error for invalid parameters of a page. As a response it is a problem (RFC 9457) with status 400.
+/// An error for invalid parameters of a page: a problem (RFC 9457) with status 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InvalidPage {
@@ -95,7 +91,7 @@ pub enum InvalidPage {
 }
 
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX> {
-    /// Reads the query of a URL and opens its cursor with the keyring.
+    /// Reads the query of a URL and opens its cursor.
     ///
     /// # Errors
     /// [`Rejection`] of a refused cursor or of an [`InvalidPage`].
@@ -110,8 +106,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         Ok(Self(Asked { limit, start, others }))
     }
 
-    /// Requests the page of a list that ascends by its ids. If keys begin with a time, the oldest row is
-    /// first.
+    /// Requests the page of a list that ascends by its ids.
     #[must_use]
     pub fn ascending(&self) -> PageRequest<Position<T::Internal>> {
         PageRequest::ascending(self.0.limit, self.0.start)
@@ -249,8 +244,8 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> fmt::Debug for PageQuery<T
     }
 }
 
-/// The header `Link` (RFC 8288) of a page. It has `rel="next"` and `rel="prev"` if there are such pages, with
-/// the request's other parameters.
+/// The header `Link` (RFC 8288) of a page: `rel="next"` and `rel="prev"` if there are such pages, with the
+/// request's other parameters.
 ///
 /// The targets are relative to the request's URL, such as `<?limit=20&starting_after=user_cursor_…>`. So they
 /// are correct behind every proxy and in nested routers.

@@ -1,5 +1,3 @@
-//! The place of a refused id in a body, and lists in queries and forms.
-
 use form_urlencoded::Serializer;
 use serde_core::de::{DeserializeOwned, Error as _};
 use serde_core::{Deserialize, Deserializer};
@@ -42,7 +40,7 @@ fn pointer(path: &Path) -> String {
 
 /// A value of a query or a form. A repeated name is a list, and an empty value of an optional id is `None`.
 ///
-/// It deserializes everything that serde_urlencoded does. A refused id in it has a place, as in [`Placed`].
+/// It deserializes everything that serde_urlencoded does. Refused ids have places, as in [`Placed`].
 #[derive(Debug)]
 pub struct Listed<T>(
     /// The value.
@@ -74,7 +72,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Listed<T> {
         let Some((path, error, refused)) = first else {
             return Err(D::Error::custom("no value"));
         };
-        // In a map, the last value of a name counts.
         if refused.is_none()
             && let Ok(value) = serde_urlencoded::from_str(&encoded(&pairs))
         {

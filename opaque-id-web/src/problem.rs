@@ -12,15 +12,14 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The status. The body contains it too.
+    /// The status, also in the body.
     pub status: StatusCode,
     /// The JSON body.
     pub body: String,
 }
 
 impl Problem {
-    /// Creates a problem with the common members. `more` is JSON with further members and starts with a
-    /// comma.
+    /// `more` is JSON with further members and starts with a comma.
     fn new(status: StatusCode, title: &str, more: &str) -> Self {
         let code = status.as_u16();
         let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{code}{more}}}"#);
@@ -29,7 +28,7 @@ impl Problem {
 }
 
 impl NotFound {
-    /// Returns the response. It is the same for each refused id in a URL.
+    /// Returns the response, the same for each refused id in a URL.
     #[must_use]
     pub fn problem(self) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "Not Found", "")

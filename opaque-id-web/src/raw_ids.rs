@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Checks a header or the body of a response in a test. The layers `panic_on_raw_ids` call it.
+/// Checks a header or the body of a response in a test.
 ///
 /// # Panics
 /// If it has a UUIDv7, a ULID, or one of the values as a whole word. A text of 26 or 32 characters counts

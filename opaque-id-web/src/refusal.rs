@@ -1,27 +1,24 @@
-//! The answer to a refused id or a missing row, and the event in the log. The answer does not depend on the
-//! reason.
+//! The answer to a refused id or a missing row, and the event in the log.
 
 use http::StatusCode;
 use opaque_id_core::{IdError, OpaqueId, RequestError};
 use thiserror::Error;
 
-/// The answer for a row that does not exist. It is 404 with the same bytes as for a refused id in a URL.
+/// The answer for a row that does not exist: 404 with the same bytes as for a refused id in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not found")]
 pub struct NotFound;
 
-/// Converts without an event in the log.
 impl From<NotFound> for Refusal {
     fn from(_: NotFound) -> Self {
         Self { resource: None, reason: IdError::NoRow, pointer: None }
     }
 }
 
-/// A refused id or cursor. As a response it is a problem (RFC 9457) that does not depend on the reason: in a
-/// URL 404, like [`NotFound`]; in a body 422 with a JSON pointer to the id.
+/// A refused id or cursor. Its response is a problem (RFC 9457) that does not depend on the reason: in a URL
+/// 404, like [`NotFound`]; in a body 422 with a JSON pointer to the id.
 ///
-/// Extractors reject with it. Creating it logs resource and reason as an event of `tracing` with the target
-/// `opaque_id`.
+/// Creating it logs resource and reason as an event of `tracing` with the target `opaque_id`.
 ///
 /// ```
 /// use opaque_id_web::Refusal;
@@ -45,8 +42,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses an id in a URL or a header, or without a place in a request. The response is that of
-    /// [`NotFound`].
+    /// Refuses an id in a URL or a header, or without a place in a request.
     #[must_use]
     pub fn in_url<T: OpaqueId>(reason: impl Into<IdError>) -> Self {
         Self::new(Some(T::PREFIX), reason.into(), None)
@@ -58,8 +54,7 @@ impl Refusal {
         Self::new(Some(T::PREFIX), reason.into(), Some(pointer.into()))
     }
 
-    /// Refuses an id in a body that opened but has no row. The response is the same as for an id that does
-    /// not open at this place.
+    /// Refuses an id in a body that opened but has no row, with the same response.
     #[must_use]
     pub fn no_row_in_body<T: OpaqueId>(pointer: impl Into<String>) -> Self {
         Self::in_body::<T>(IdError::NoRow, pointer)
@@ -95,30 +90,29 @@ impl Refusal {
         self.resource
     }
 
-    /// Returns the reason. Keep it out of the response, because it reveals more than the absence of a row.
+    /// Returns the reason. Keep it out of the response.
     #[must_use]
     pub fn reason(&self) -> IdError {
         self.reason
     }
 
-    /// Returns the place of the id in a body as a JSON pointer (RFC 6901), or `None` for an id in a URL.
+    /// Returns the place of the id in a body as a JSON pointer (RFC 6901).
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
         self.pointer.as_deref()
     }
 }
 
-/// Refuses an id that [`Keyring::accept`](opaque_id_core::Keyring::accept) could not open.
 impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
         Self::new(Some(error.resource()), error.problem().into(), Some(error.pointer()))
     }
 }
 
-/// An error of the server: a handler needs a keyring, and there is none.
+/// An error of the server: there is no keyring.
 ///
-/// The response is 500 without details. Creating it logs the remedy as an event at the level ERROR with the
-/// target `opaque_id`.
+/// The response is 500 without details. Creating it logs the remedy at the level ERROR with the target
+/// `opaque_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("internal error of the server, whose log says more")]
 pub struct NoKeyring(pub(crate) ());
@@ -130,8 +124,7 @@ impl NoKeyring {
     }
 }
 
-/// The rejection of an extractor: a refused id, or a rejection of the framework's extractor. It is a response
-/// itself.
+/// The rejection of an extractor. It is a response itself.
 #[derive(Debug, Error)]
 pub enum Rejection<R> {
     /// An id or a cursor was refused.

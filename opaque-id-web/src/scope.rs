@@ -4,8 +4,7 @@
 //! that is more than a text. A wire type for each of the application's types would need a derive that repeats
 //! serde's attributes. So our extractors run the framework's extractors with the keyring in a thread-local.
 //! It is exchanged around each poll, so that no other task sees it, and it also receives the reason of a
-//! refusal. The core likewise records the last refused external id in the thread. An id in an extractor of
-//! another crate finds no keyring, and the log names our extractors.
+//! refusal. An id in an extractor of another crate finds no keyring, and the log names our extractors.
 
 use core::any::TypeId;
 use core::mem::{self, swap};
@@ -22,25 +21,23 @@ use serde_core::de::Error;
 use crate::old_ids::OfRequest;
 use crate::refusal::{NoKeyring, Refusal};
 
-/// The keyring and the state of an extractor, in the thread-local while it is polled.
+/// An extractor's state, in the thread-local while the extractor is polled.
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) keyring: Keyring,
     pub(crate) old_ids: Option<OfRequest>,
-    /// Whether a refused id becomes one that no row has instead of an error.
+    /// A refused id becomes one that no row has.
     is_again: bool,
-    /// The numbers of the refused ids, by the prefix of the expected resource and their texts.
+    /// The numbers by the prefix of the expected resource and the refused text.
     stand_ins: HashMap<(&'static str, String), u32>,
-    /// The refusal. It is stored here because serde's errors are texts.
+    /// serde's errors are texts.
     refused: Option<Record>,
     place: Place,
-    /// The place of a [`Placed`](crate::Placed) value that failed, as a JSON pointer.
+    /// The JSON pointer of a failed value.
     pointer: String,
-    /// The place of an id in the failed value.
     within: String,
 }
 
-/// The prefix of the expected resource, and the reason.
 pub(crate) type Record = (Option<&'static str>, IdError);
 
 /// The part of a request that an extractor reads.
@@ -114,9 +111,9 @@ impl<E> Failed<E> {
 }
 
 impl Scope {
-    /// Runs the extractor in this scope. Returns the scope with the last refused id.
+    /// Returns the scope with the last refused id.
     async fn run<F: Future>(self, extractor: F) -> (F::Output, Self) {
-        /// Exchanges the thread's scope and restores it at the end, even after a panic.
+        /// Restores the thread's scope even after a panic.
         struct Entered<'a>(&'a mut Option<Scope>, Option<Extractor>);
 
         impl<'a> Entered<'a> {
@@ -182,7 +179,6 @@ fn quietly<R>(parse: impl FnOnce() -> R) -> R {
     parsed
 }
 
-/// Removes and returns the last refusal.
 pub(crate) fn take_record() -> Option<Record> {
     let of_core = take_refused().map(|(resource, reason)| (Some(resource), reason));
     SCOPE.with_borrow_mut(|scope| scope.as_mut()?.refused.take()).or(of_core)
@@ -196,7 +192,6 @@ pub(crate) fn set_record(refused: Option<Record>) {
     });
 }
 
-/// Records the place of the failed value.
 pub(crate) fn set_pointer(pointer: String) {
     SCOPE.with_borrow_mut(|scope| {
         if let Some(scope) = scope {
@@ -205,12 +200,12 @@ pub(crate) fn set_pointer(pointer: String) {
     });
 }
 
-/// Returns whether values are texts. In a URL, 042 is a text even if the framework converts it into a number.
+/// In a URL, 042 is a text even if the framework converts it into a number.
 pub(crate) fn is_text() -> bool {
     SCOPE.with_borrow(|scope| scope.as_ref().is_some_and(|scope| scope.place == Place::Url))
 }
 
-/// Opens an id. In the second run, a refused id becomes one that no row has.
+/// In the second run, a refused id becomes one that no row has.
 pub(crate) fn open<V, E: Error>(
     resource: Option<&'static str>,
     text: &str,
@@ -220,7 +215,6 @@ pub(crate) fn open<V, E: Error>(
     SCOPE.with_borrow_mut(|scope| {
         let scope = scope.as_mut().ok_or_else(no_keyring)?;
         let name = resource.unwrap_or_default();
-        // A refused id is counted once.
         let is_known = scope.is_again && scope.stand_ins.contains_key(&(name, text.to_owned()));
         if !is_known {
             match quietly(|| open(scope)) {
@@ -249,8 +243,7 @@ pub(crate) fn accept<R: IntoModel<M>, M, E: Error>(request: R) -> Result<M, E> {
     })
 }
 
-/// Records that an id was deserialized outside of our extractors. Clients see the error unless a layer
-/// answers, so the remedy is in the log.
+/// Clients see the error unless a layer answers, so the remedy is in the log.
 fn no_keyring<E: Error>() -> E {
     HAS_NO_KEYRING.set(true);
     E::custom(NoKeyring::new(
@@ -258,7 +251,7 @@ fn no_keyring<E: Error>() -> E {
     ))
 }
 
-/// Runs the rest of a request with a lent keyring. Returns whether an id in it found no keyring.
+/// Returns whether an id found no keyring.
 pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F::Output, bool) {
     struct Entered(Option<Option<Keyring>>);
 

@@ -1,5 +1,3 @@
-//! A response with ids that the request's keyring seals.
-
 use core::fmt;
 
 use opaque_id_core::{IntoView, Keyring};
@@ -7,7 +5,7 @@ use opaque_id_core::{IntoView, Keyring};
 /// A JSON response with ids that the request's keyring seals, so that a handler needs no keyring.
 ///
 /// In axum, the layer `lend_keyring` must be around the handler. Otherwise the response is 500, and the log
-/// names the layer. In actix-web, the keyring is that of the extractors.
+/// names the layer. In actix-web, the keyring is the one of the extractors.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, OpaqueId, View};
@@ -32,13 +30,13 @@ use opaque_id_core::{IntoView, Keyring};
 pub struct Viewed<V>(Box<dyn FnOnce(&Keyring) -> V + Send>);
 
 impl<V> Viewed<V> {
-    /// Converts a model into its view, or a `Vec` of models into a `Vec` of views, when the response is made.
+    /// Converts a model into its view, or a `Vec` of them, when the response is made.
     #[must_use]
     pub fn of<M: IntoView<V> + Send + 'static>(model: M) -> Self {
         Self::by(|keyring| keyring.view(model))
     }
 
-    /// Creates the view when the response is made. Use it for a page with its cursors, or for several models.
+    /// Creates the view when the response is made, such as a page with its cursors.
     #[must_use]
     pub fn by(view: impl FnOnce(&Keyring) -> V + Send + 'static) -> Self {
         Self(Box::new(view))

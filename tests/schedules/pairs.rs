@@ -14,7 +14,7 @@ use crate::restore::tool;
 use crate::world::{Entry, InThree, OUTSIDE, Running, Suspended, Table, World, id, value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum OperationKind {
     Put,
     Update,
     Delete,
@@ -27,16 +27,16 @@ enum Kind {
     Restore,
 }
 
-const KINDS: [Kind; 9] = [
-    Kind::Put,
-    Kind::Update,
-    Kind::Delete,
-    Kind::Get,
-    Kind::Merge,
-    Kind::Split,
-    Kind::Rekey,
-    Kind::Erase,
-    Kind::Restore,
+const KINDS: [OperationKind; 9] = [
+    OperationKind::Put,
+    OperationKind::Update,
+    OperationKind::Delete,
+    OperationKind::Get,
+    OperationKind::Merge,
+    OperationKind::Split,
+    OperationKind::Rekey,
+    OperationKind::Erase,
+    OperationKind::Restore,
 ];
 
 /// The rows of the pack before the calls, and the recent rows. The second key has both.
@@ -47,17 +47,17 @@ const RECENT_TO_SPLIT: [(i64, u32); 2] = [(1, 3), (2, 4)];
 /// A pair of calls, and the key of their operations.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    kinds: [Kind; 2],
+    kinds: [OperationKind; 2],
     key: i64,
 }
 
 impl Pair {
-    fn has(self, kind: Kind) -> bool {
+    fn has(self, kind: OperationKind) -> bool {
         self.kinds.contains(&kind)
     }
 
     fn recent(self) -> &'static [(i64, u32)] {
-        if self.has(Kind::Split) { &RECENT_TO_SPLIT } else { &RECENT }
+        if self.has(OperationKind::Split) { &RECENT_TO_SPLIT } else { &RECENT }
     }
 }
 
@@ -90,7 +90,8 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
             world.put(&table, key, &value(number))?;
         }
         world.merge(&table)?;
-        let damage = if pair.has(Kind::Restore) { damage(&mut world)? } else { Vec::new() };
+        let damage =
+            if pair.has(OperationKind::Restore) { damage(&mut world)? } else { Vec::new() };
         for (key, number) in pair.recent() {
             world.put(&table, *key, &value(*number))?;
         }
@@ -100,7 +101,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
         if E::IS_GROUPED {
             world.execute("CREATE TABLE kept_keys AS SELECT * FROM entries_keys")?;
         }
-        if pair.has(Kind::Rekey) {
+        if pair.has(OperationKind::Rekey) {
             let [old, new] = secrets;
             world.keyring = Keyring::builder().sealing(1, new).opening(0, old).build()?;
             // The settings are already encrypted again.
@@ -110,7 +111,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
                 ))?;
                 let table = world.table(None)?;
                 let rekeyed = world.finish(table.rekey(None, None, |_| {}));
-                assert!(rekeyed.is_ok() || pair.has(Kind::Restore), "{rekeyed:?}");
+                assert!(rekeyed.is_ok() || pair.has(OperationKind::Restore), "{rekeyed:?}");
                 world.execute(&format!(
                     "DELETE FROM meta_{i}; INSERT INTO meta_{i} SELECT * FROM entries_meta"
                 ))?;
@@ -187,7 +188,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
                     // The call had no effect.
                     Err(problem) if *problem == Problem::Outrun || is_erased(problem) => {}
                     // The pack is not yet restored.
-                    Err(_) if pair.has(Kind::Restore) => {}
+                    Err(_) if pair.has(OperationKind::Restore) => {}
                     Err(problem) => return Err(problem.clone().into()),
                 }
             }
@@ -231,7 +232,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
 }
 
 fn operation<'t, E: Encoding<Vec<u8>>>(
-    kind: Kind,
+    kind: OperationKind,
     key: i64,
     client: usize,
     table: &'t Table<E>,
@@ -241,15 +242,15 @@ fn operation<'t, E: Encoding<Vec<u8>>>(
     let new = if client == 0 { 10 } else { 11 };
     let place = usize::try_from(key).expect("a key");
     match kind {
-        Kind::Put => Operation::put(table, key, new),
-        Kind::Update => Operation::update(table, key, new),
-        Kind::Delete => Operation::delete(table, key),
-        Kind::Get => Operation::get(table, &ids[place..=place], key),
-        Kind::Merge | Kind::Split => Operation::merge(table),
-        Kind::Rekey => Operation::known(table.rekey(None, None, |_| {}), Vec::new()),
+        OperationKind::Put => Operation::put(table, key, new),
+        OperationKind::Update => Operation::update(table, key, new),
+        OperationKind::Delete => Operation::delete(table, key),
+        OperationKind::Get => Operation::get(table, &ids[place..=place], key),
+        OperationKind::Merge | OperationKind::Split => Operation::merge(table),
+        OperationKind::Rekey => Operation::known(table.rekey(None, None, |_| {}), Vec::new()),
         // The group of the second key's recent row.
-        Kind::Erase => Operation::erase(table, 0),
-        Kind::Restore => {
+        OperationKind::Erase => Operation::erase(table, 0),
+        OperationKind::Restore => {
             let (damage, rows) = damage[0].clone();
             Operation::known(table.restore(damage, rows), Vec::new())
         }
@@ -277,7 +278,12 @@ fn damage<E: Encoding<Vec<u8>>>(world: &mut World<E>) -> Result<Vec<Damaged>> {
 
 fn pairs() -> impl Iterator<Item = Pair> {
     let kinds = (0..KINDS.len()).flat_map(|i| (i..KINDS.len()).map(move |j| [KINDS[i], KINDS[j]]));
-    let has_key = |kind: &Kind| matches!(kind, Kind::Put | Kind::Update | Kind::Delete | Kind::Get);
+    let has_key = |kind: &OperationKind| {
+        matches!(
+            kind,
+            OperationKind::Put | OperationKind::Update | OperationKind::Delete | OperationKind::Get
+        )
+    };
     kinds.flat_map(move |kinds| {
         let keys = if kinds.iter().any(has_key) { &[0, 1][..] } else { &[0] };
         keys.iter().map(move |key| Pair { kinds, key: *key })
@@ -285,7 +291,7 @@ fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 fn all(pair: Pair, mutation: Option<Mutation>) -> Result<u64> {
-    match pair.has(Kind::Erase) {
+    match pair.has(OperationKind::Erase) {
         true => Pairs::<InThree>::all(pair, mutation),
         false => Pairs::<Raw>::all(pair, mutation),
     }
@@ -306,6 +312,6 @@ fn all_schedules_of_each_pair_of_calls_are_linearizable() -> Result {
 /// This proves that the test above can fail. The random schedules find each of the mutations.
 #[test]
 fn all_schedules_of_an_update_and_a_merger_find_a_mutation() {
-    let pair = Pair { kinds: [Kind::Update, Kind::Merge], key: 1 };
+    let pair = Pair { kinds: [OperationKind::Update, OperationKind::Merge], key: 1 };
     assert!(all(pair, Some(Mutation::DeletesAnyVersion)).is_err());
 }

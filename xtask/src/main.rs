@@ -89,7 +89,7 @@ enum Task {
         #[arg(value_parser = bench::names(), default_value = "codec")]
         name: String,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
-        /// `cargo xtask bench insert-rates -- --help` lists those of insert-rates, benches/packs/main.rs those of packs
+        /// `cargo xtask bench insert-rates -- --help` and benches/packs/main.rs list them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
@@ -147,7 +147,6 @@ fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Returns a command of cargo with these words as its arguments.
 fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.current_dir(root()).args(words.split_whitespace());
@@ -156,7 +155,6 @@ fn cargo(words: &str) -> Command {
 
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// Prints the times of the commands, longest first.
 fn print_times(all: Duration) {
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
     if times.len() < 2 {
@@ -189,7 +187,6 @@ fn output(mut command: Command) -> Result<String> {
     }
 }
 
-/// Prints a command, runs it by `act`, and records the time. Returns the printed line too.
 fn timed<T>(
     command: &mut Command,
     act: impl FnOnce(&mut Command) -> std::io::Result<T>,

@@ -1,5 +1,3 @@
-//! The data of the workspaces' manifests.
-
 use std::fs;
 use std::path::Path;
 
@@ -7,14 +5,13 @@ use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::{Result, root};
 
-/// Returns the published libraries. A command and macros have no signatures.
+/// A command and macros have no signatures.
 pub(crate) fn with_signatures() -> Result<Vec<String>> {
     let mut packages = published()?;
     packages.retain(|package| !["opaque-id-cli", "opaque-id-derive"].contains(&&**package));
     Ok(packages)
 }
 
-/// Returns the names of the crates that users can depend on. They are the names of their folders.
 pub(crate) fn published() -> Result<Vec<String>> {
     Ok(published_of(root())?.into_iter().map(|it| it.name.to_string()).collect())
 }
@@ -28,13 +25,11 @@ pub(crate) fn is_published(package: &Package) -> bool {
     package.source.is_none() && package.publish.is_none()
 }
 
-/// Returns the report of `cargo metadata` on all packages in Cargo.lock.
 pub(crate) fn metadata() -> Result<Metadata> {
     let locked = vec!["--locked".to_owned()];
     Ok(MetadataCommand::new().current_dir(root()).other_options(locked).exec()?)
 }
 
-/// Returns the string of `key = "…"` in a file. The file has it once.
 pub(crate) fn value(file: &str, key: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(file))?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::{Result, cargo, manifests, older, root, run, target_dir};
 
-/// Checks all published libraries in copies of the workspaces without other crates.
 pub(crate) fn minimal_versions() -> Result {
     let mut published = manifests::published()?;
     // Tools do not share their versions with an application.

@@ -10,7 +10,6 @@ use crate::{Result, cargo, manifests, packages, root, run, target_dir};
 pub(crate) const CRATES: [&str; 3] =
     ["opaque-id-packs-sqlx08", "opaque-id-seaorm11", "opaque-id-sqlx08"];
 
-/// The crates of the main workspace that such an application has as well.
 const NEWER: [&str; 7] = [
     "opaque-id-axum",
     "opaque-id-core",
@@ -21,7 +20,6 @@ const NEWER: [&str; 7] = [
     "opaque-id-web",
 ];
 
-/// The examples that compile with the older ORMs without a change of their sources.
 const EXAMPLES: [&str; 2] = ["axum-seaorm", "axum-sqlx"];
 
 pub(crate) fn test() -> Result {
@@ -30,8 +28,8 @@ pub(crate) fn test() -> Result {
     run(test)
 }
 
-/// Lints the crates, and tests them as packages in their own workspace: with all their contents, with the
-/// examples, with an application on each version of sqlx, and with their lowest Rust.
+/// The crates are tested as packages in their own workspace: with all their contents, with the examples, with
+/// an application on each version of sqlx, and with their lowest Rust.
 pub(crate) fn release() -> Result {
     let in_folder = |folder: &Path, mut command: Command| {
         command.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
@@ -85,7 +83,6 @@ fn pack() -> Result<PathBuf> {
     Ok(packed)
 }
 
-/// Changes the two lines of a manifest that name the ORM and its adapter.
 fn on_older(manifest: &str) -> Result<String> {
     let mut changed = manifest.to_owned();
     let mut count = 0;

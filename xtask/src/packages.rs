@@ -56,8 +56,8 @@ pub(crate) fn first(folder: &Path) -> Result {
     Ok(())
 }
 
-/// Turns a folder of packages into a workspace with the crates as patches. The profile and the versions of
-/// dependencies are those of another workspace, so that they need not be built again.
+/// The profile and the versions of dependencies are another workspace's, so that they need not be built
+/// again.
 pub(crate) fn workspace(folder: &Path, of: &Path, crates: &[String]) -> Result {
     let version = manifests::value("Cargo.toml", "version")?;
     let ours = fs::read_to_string(of.join("Cargo.toml"))?;

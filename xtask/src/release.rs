@@ -13,7 +13,7 @@ use crate::{
 
 type Check = (&'static str, fn() -> Result);
 
-/// The parts of `--check`, quick ones first.
+/// Quick checks come first.
 pub(crate) const CHECKS: [Check; 18] = [
     ("manifests", manifests),
     ("forge", forge),
@@ -35,7 +35,6 @@ pub(crate) const CHECKS: [Check; 18] = [
     ("fuzz", || fuzz::fuzz(None, 300)),
 ];
 
-/// The files of a forge, by their schema in check-jsonschema.
 const FORGE: [(&str, &[&str]); 4] = [
     ("github-workflows", &["workflows/ci.yml", "workflows/release.yml"]),
     ("dependabot", &["dependabot.yml"]),
@@ -45,7 +44,7 @@ const FORGE: [(&str, &[&str]); 4] = [
 
 const API: &str = "docs/public-api";
 
-/// Checks the given parts, or all if there are none. A failed part does not stop the others.
+/// A failed part does not stop the others.
 pub(crate) fn release(parts: &[String]) -> Result {
     let chosen =
         CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
@@ -57,21 +56,18 @@ pub(crate) fn release(parts: &[String]) -> Result {
     }
 }
 
-/// Builds each crate alone with each of its features alone. In the workspace, other crates hide a missing
-/// feature and items that only some features use.
+/// In the workspace, other crates hide a missing feature and items that only some features use.
 fn features() -> Result {
     let mut hack = cargo("hack check --workspace --ignore-private --each-feature --locked");
     hack.env("RUSTFLAGS", "-Dwarnings").env("PATH", path_with("cargo-hack@0.6.46")?);
     run(hack)
 }
 
-/// Tests the example for loco over HTTP. It has its own workspace because it has many dependencies.
+/// The example has its own workspace because it has many dependencies.
 fn loco() -> Result {
     run(cargo("test --manifest-path=examples/loco/Cargo.toml --target-dir=target/loco"))
 }
 
-/// Compiles the README's first example from the packages alone, tests the packages' contents, and compiles a
-/// project of each template.
 fn packed() -> Result {
     let published = manifests::published()?;
     let names = Vec::from_iter(published.iter().map(String::as_str));
@@ -85,7 +81,6 @@ fn packed() -> Result {
     run(test)
 }
 
-/// Checks that the published crates have the data for a registry, and that the owner has set the repository.
 fn manifests() -> Result {
     let mut problems = Vec::new();
     let homepage = manifests::value("Cargo.toml", "homepage")?;
@@ -121,7 +116,6 @@ fn manifests() -> Result {
     }
 }
 
-/// Checks the forge's files against their schemas.
 fn forge() -> Result {
     let programs = of_pypi("check-jsonschema==0.39.0")?;
     for (schema, files) in FORGE {
@@ -133,7 +127,6 @@ fn forge() -> Result {
     Ok(())
 }
 
-/// Checks that the conformance kit finds every fault of spec/mutations.
 fn mutations() -> Result {
     run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
     let programs = of_pypi("cryptography==50.0.2 deno==2.9.8")?;
@@ -142,15 +135,12 @@ fn mutations() -> Result {
     run(mutate)
 }
 
-/// Checks the licenses, sources and versions of all dependencies by deny.toml, or fetches and checks the
-/// advisories on them.
 fn cargo_deny(checks: &str) -> Result {
     let mut deny = cargo(&format!("deny --all-features check {checks}"));
     deny.env("PATH", path_with("cargo-deny@0.20.2")?);
     run(deny)
 }
 
-/// Checks that no version breaks users of the previous one, unless its number allows it.
 fn semver() -> Result {
     let mut describe = Command::new("git");
     let this = format!("v{}", manifests::value("Cargo.toml", "version")?);
@@ -168,7 +158,6 @@ fn semver() -> Result {
     run(check)
 }
 
-/// Builds each crate with its lowest declared Rust, and tests the core with it.
 fn lowest_rust() -> Result {
     let published = manifests::published_of(root())?;
     let versions = published.iter().filter_map(|it| it.rust_version.as_ref());
@@ -188,8 +177,7 @@ fn lowest_rust() -> Result {
     Ok(())
 }
 
-/// Builds the documentation like the documentation server, with features on items. No link between crates may
-/// be dead.
+/// No link between crates may be dead.
 fn docs() -> Result {
     let version = manifests::value("Cargo.toml", "version")?;
     let published = manifests::published()?;
@@ -205,7 +193,6 @@ fn docs() -> Result {
     crate::documents::check_links(&target_dir().join("nightly/doc"))
 }
 
-/// Writes the lists of public items, and fails if they differ from the committed ones.
 fn api() -> Result {
     let path = path_with("cargo-public-api@0.52.0")?;
     for package in with_promises()? {
@@ -224,7 +211,6 @@ fn api() -> Result {
     }
 }
 
-/// Checks that the foreign types in public signatures are those in each library's manifest.
 fn external_types() -> Result {
     let path = path_with("cargo-check-external-types@0.5.0")?;
     for package in manifests::with_signatures()? {
@@ -235,7 +221,7 @@ fn external_types() -> Result {
     Ok(())
 }
 
-/// Returns the libraries with promises about their public items. opaque-id-sql makes none.
+/// opaque-id-sql makes no promises.
 fn with_promises() -> Result<Vec<String>> {
     let mut packages = manifests::with_signatures()?;
     packages.retain(|package| package != "opaque-id-sql");

@@ -6,14 +6,13 @@ use std::process::Command;
 use crate::tools::{self, cargo_of, rustup};
 use crate::{Result, cargo, run};
 
-/// Rust's name of a target, and the name of its CPU in Debian and QEMU.
 const EMULATED: [(&str, &str); 2] =
     [("aarch64-unknown-linux-gnu", "aarch64"), ("s390x-unknown-linux-gnu", "s390x")];
 
 const BROWSERS: &str = "wasm32-unknown-unknown";
 
-/// The tests that QEMU cannot run. They start themselves, like the target `memory`, or a missing program, and
-/// QEMU reports that as an exit status instead of an error.
+/// These tests start themselves, like the target `memory`, or a missing program, and QEMU reports that as an
+/// exit status instead of an error.
 const NOT_EMULATED: &str = "shared::commands_";
 
 pub(crate) fn targets() -> Result {
@@ -44,8 +43,8 @@ pub(crate) fn targets() -> Result {
     run(instructions)
 }
 
-/// Returns a run of Miri. The other tests start processes, request a page that is wiped in a forked child, or
-/// generate millions of keys.
+/// The other tests start processes, request a page that is wiped in a forked child, or generate millions of
+/// keys.
 fn miri(tests: &str) -> Command {
     let test = format!("miri test --package=opaque-id-core --locked --lib -- {tests}");
     let mut miri = cargo_of("nightly", &test);

@@ -11,7 +11,6 @@ use crate::{Result, cargo, root, run};
 
 const TEMPLATES: [&str; 3] = ["actix-diesel", "axum-seaorm", "axum-sqlx"];
 
-/// Checks that the manifest of each template has the example's dependencies, with versions instead of paths.
 pub(crate) fn check(metadata: &Metadata) -> Result {
     for package in metadata.packages.iter().filter(|it| TEMPLATES.contains(&&**it.name)) {
         let package_table =
@@ -29,7 +28,6 @@ pub(crate) fn check(metadata: &Metadata) -> Result {
     Ok(())
 }
 
-/// Returns a dependency's line of a manifest. Versions are at least those that the workspace has.
 fn line(dependency: &Dependency) -> String {
     let Dependency { name, features, .. } = dependency;
     let version = dependency.req.to_string();
@@ -47,7 +45,6 @@ fn line(dependency: &Dependency) -> String {
     line + " }\n"
 }
 
-/// Generates a project of each template.
 pub(crate) fn generate(folder: &Path) -> Result {
     let path = path_with("--debug --no-default-features cargo-generate@0.23.8")?;
     for name in TEMPLATES {

@@ -18,7 +18,7 @@ pub(crate) enum Stress {
     Packs,
 }
 
-/// Returns a build of all tests, or a part of it. Nothing is built twice.
+/// Nothing is built twice.
 fn cargo_test(part: &str) -> Command {
     cargo(&format!("test --workspace --all-features --locked {part}"))
 }
@@ -54,7 +54,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     parts.begin("build the tests");
     run(cargo_test("--no-run"))?;
     let (variable, shared) = servers.variable()?;
-    // By default the older ORMs run on two databases.
+    // The older ORMs run on two databases by default.
     let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
     let mut older = Command::new(std::env::current_exe()?);
     older.args(["test", "older"]).env("OPAQUE_ID_TEST_ONLY", only);
@@ -80,7 +80,6 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     tested
 }
 
-/// The start of each part of a run, in seconds, and the end of the last one.
 struct Parts {
     start: Instant,
     this_run: Vec<u64>,
@@ -98,7 +97,6 @@ impl Parts {
         Self { start: Instant::now(), this_run: Vec::new(), last_run }
     }
 
-    /// Prints the next part, the time so far, and the time of the rest in the last run.
     fn begin(&mut self, part: &str) {
         let now = self.start.elapsed().as_secs();
         print!("\n== {part}; {} so far", minutes(now));
@@ -128,7 +126,7 @@ pub(crate) fn local() -> Result {
     run(cargo(&format!("test --locked {packages} {targets}")))
 }
 
-/// The servers of all tests. A program holds them until its input ends.
+/// A program holds the servers until its input ends.
 struct Servers {
     holder: Child,
 }
@@ -140,7 +138,6 @@ impl Servers {
         Ok(Self { holder: holder.spawn()? })
     }
 
-    /// Waits for the servers. Returns the environment variable through which tests find them.
     fn variable(&mut self) -> Result<(String, String)> {
         let output = self.holder.stdout.take().ok_or("no output")?;
         for line in BufReader::new(output).lines() {

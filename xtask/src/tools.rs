@@ -8,7 +8,6 @@ use std::process::Command;
 
 use crate::{Result, cargo, root, run, target_dir};
 
-/// Installs these versions of cargo's subcommands, with options of `cargo install`. Returns a PATH with them.
 pub(crate) fn path_with(tools: &str) -> Result<OsString> {
     let folder = target_dir().join("tools");
     let mut install = cargo("install --quiet --locked --root");
@@ -32,7 +31,7 @@ pub(crate) fn of_pypi(packages: &str) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Returns a command of the nightly cargo. Its build and its documents have their own folder.
+/// The nightly cargo has its own folder.
 pub(crate) fn nightly(words: &str) -> Command {
     let mut command = cargo_of("nightly", words);
     command.env("CARGO_TARGET_DIR", target_dir().join("nightly"));
@@ -51,14 +50,12 @@ pub(crate) fn rustup(words: &str) -> Command {
     rustup
 }
 
-/// Installs the missing Debian packages for a group of tasks, or fails if there are any.
 pub(crate) fn debian(act: &str, group: &str) -> Result {
     let mut script = Command::new(root().join("xtask/install.sh"));
     script.args([act, group]);
     run(script)
 }
 
-/// Installs the missing Debian packages that tests link and start, and the target of a front end.
 pub(crate) fn install() -> Result {
     debian("install", "tests")?;
     run(rustup("target add wasm32-unknown-unknown"))

@@ -271,9 +271,12 @@ async fn show_invoice(
 /// A row as its table stores it: columns and their values, with keys of 16 bytes in hexadecimal.
 #[derive(Serialize, ToSchema)]
 #[schema(value_type = Object)]
-struct Stored(BTreeMap<&'static str, serde_json::Value>);
+struct DatabaseRow(BTreeMap<&'static str, serde_json::Value>);
 
-async fn stored<E: Resource>(app: &App, query: &PageQuery<E::Model>) -> Result<Json<Vec<Stored>>> {
+async fn stored<E: Resource>(
+    app: &App,
+    query: &PageQuery<E::Model>,
+) -> Result<Json<Vec<DatabaseRow>>> {
     let columns = |row: E::Model| {
         let columns = E::Column::iter().map(|column| {
             let value = match row.get(column) {
@@ -284,7 +287,7 @@ async fn stored<E: Resource>(app: &App, query: &PageQuery<E::Model>) -> Result<J
             };
             (column.as_str(), value)
         });
-        Stored(columns.collect())
+        DatabaseRow(columns.collect())
     };
     let list = list::<E, _>(app, query, |_, rows| rows.into_iter().map(columns).collect());
     let (_, Json(list)) = list.await?;
@@ -294,36 +297,36 @@ async fn stored<E: Resource>(app: &App, query: &PageQuery<E::Model>) -> Result<J
 /// Lists the customers of a page as the database stores them, for the demo's page only: an API never shows this.
 #[utoipa::path(
     get, path = "/demo/database/customers", tag = "demo", params(PageQuery<customer::Model>),
-    responses((status = OK, description = "the rows of the page", body = Vec<Stored>), NotFound, InvalidPage)
+    responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)
 )]
 async fn stored_customers(
     State(app): State<App>,
     query: PageQuery<customer::Model>,
-) -> Result<Json<Vec<Stored>>> {
+) -> Result<Json<Vec<DatabaseRow>>> {
     stored::<customer::Entity>(&app, &query).await
 }
 
 /// Lists the orders of a page as the database stores them, for the demo's page only: an API never shows this.
 #[utoipa::path(
     get, path = "/demo/database/orders", tag = "demo", params(PageQuery<order::Model>),
-    responses((status = OK, description = "the rows of the page", body = Vec<Stored>), NotFound, InvalidPage)
+    responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)
 )]
 async fn stored_orders(
     State(app): State<App>,
     query: PageQuery<order::Model>,
-) -> Result<Json<Vec<Stored>>> {
+) -> Result<Json<Vec<DatabaseRow>>> {
     stored::<order::Entity>(&app, &query).await
 }
 
 /// Lists the invoices of a page as the database stores them, for the demo's page only: an API never shows this.
 #[utoipa::path(
     get, path = "/demo/database/invoices", tag = "demo", params(PageQuery<invoice::Model>),
-    responses((status = OK, description = "the rows of the page", body = Vec<Stored>), NotFound, InvalidPage)
+    responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)
 )]
 async fn stored_invoices(
     State(app): State<App>,
     query: PageQuery<invoice::Model>,
-) -> Result<Json<Vec<Stored>>> {
+) -> Result<Json<Vec<DatabaseRow>>> {
     stored::<invoice::Entity>(&app, &query).await
 }
 

@@ -1,5 +1,4 @@
-//! Protection against other sites. They must neither read the database through a visitor's browser nor press
-//! the buttons.
+//! Protection against other sites.
 //!
 //! The app shows raw keys and has buttons for its secrets. So it listens on loopback, checks `Host` against
 //! DNS rebinding, and checks `Origin`, because every browser sends it across sites.
@@ -25,8 +24,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Refuses requests that another site causes a browser to send. `Host` shows a name that the site resolved to
-/// this address (DNS rebinding), and `Origin` shows another origin.
+/// Refuses requests that another site causes a browser to send.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = if is_own(request.headers()) {
         next.run(request).await

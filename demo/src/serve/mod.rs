@@ -95,12 +95,11 @@ pub(crate) async fn run(args: Args) -> Result {
 
 async fn stopped() {
     if ctrl_c().await.is_err() {
-        // The system ends the process by itself.
         std::future::pending().await
     }
 }
 
-/// Waits for Ctrl-C and then a short time for clients that stay connected, unless there is another Ctrl-C.
+/// Clients may stay connected for a short time, unless there is another Ctrl-C.
 async fn stopped_for_long() {
     stopped().await;
     let _ = tokio::time::timeout(Duration::from_secs(3), stopped()).await;

@@ -57,7 +57,6 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The reason why a handler fails.
 pub(crate) enum Error {
     NotFound(NotFound),
     Refused(Refusal),

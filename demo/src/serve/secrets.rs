@@ -6,16 +6,15 @@ use opaque_id_seaorm::keyring::SharedKeyring;
 use opaque_id_seaorm::{Keyring, KeyringError, MasterSecret};
 use thiserror::Error;
 
-/// The number of secrets. The last key id is the examples'.
+/// The last key id is the examples'.
 const MOST: u8 = MasterSecret::EXAMPLE_KEY_ID;
 
 pub(crate) struct Secrets {
-    /// The secrets with their key ids, newest first. The first seals, and all open.
+    /// The newest entry comes first and seals. All open.
     entries: VecDeque<(u8, MasterSecret)>,
     keyring: SharedKeyring,
 }
 
-/// An error for a rotation that is not the next step.
 #[derive(Debug, Error)]
 pub(crate) enum RotationError {
     #[error("the keyring has no room for another secret: retire the oldest first")]
@@ -36,7 +35,6 @@ impl Secrets {
         self.keyring.clone()
     }
 
-    /// Adds a secret that seals from now on. The others still open.
     pub(crate) fn rotate(&mut self) -> Result<(), RotationError> {
         if self.entries.len() == usize::from(MOST) {
             return Err(RotationError::Full);

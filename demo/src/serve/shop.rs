@@ -73,7 +73,6 @@ pub(crate) mod invoice {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A table with rows that are listed and looked up by their ids.
 pub(crate) trait Resource:
     EntityTrait<Model: OpaqueId<Internal: Into<Value>> + Send + Sync>
 {
@@ -96,7 +95,6 @@ macro_rules! resources {
 
 resources!(customer order invoice);
 
-/// Connects, and creates and fills the tables if they do not exist.
 pub(crate) async fn open(url: &str) -> Result<DatabaseConnection> {
     // SeaORM panics for a text that is not a URL, and its errors repeat the password.
     match Url::parse(url).as_ref().map(Url::scheme) {
@@ -146,8 +144,7 @@ async fn create_tables(database: &DatabaseConnection) -> std::result::Result<(),
     Ok(())
 }
 
-/// Creates a dozen customers, a hundred orders, and an invoice for each. The first of each has the key of the
-/// examples in the OpenAPI document.
+/// The first row of each table has the key of the examples in the OpenAPI document.
 async fn fill(database: &DatabaseConnection) -> Result {
     const NAMES: [&str; 12] = [
         "Ada", "Barbara", "Radia", "Edsger", "Frances", "Grace", "Hedy", "Jean", "Karen", "Lynn",

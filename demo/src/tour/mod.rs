@@ -44,7 +44,6 @@ pub(crate) async fn run() -> Result {
     heading("2  Open: an external id finds its row by primary key, without a lookup table");
     let mut rows = Vec::new();
     for user in &users {
-        // A handler gets a string from the URL.
         let requested: External<User> = keyring.seal(user.id).to_string().parse()?;
         let found = shop.user(keyring.open(requested)?).await?.ok_or("the user does not exist")?;
         rows.push([requested.to_string(), found.name]);
@@ -116,7 +115,6 @@ async fn fill(shop: &Shop) -> Result<(Vec<User>, Vec<Order>)> {
     Ok((users, orders))
 }
 
-/// Returns a table row: a name, the stored key and its external id.
 async fn row<T: SealedResource<Internal = Internal<T>>>(
     shop: &Shop,
     keyring: &Keyring,
@@ -125,13 +123,12 @@ async fn row<T: SealedResource<Internal = Internal<T>>>(
     id: Internal<T>,
 ) -> Result<[String; 3]>
 where
-    Internal<T>: shop::Stored,
+    Internal<T>: shop::SqliteId,
 {
     let stored = shop.stored_key(table, id).await?;
     Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
-/// Tries an attacker's ids, and fails if one is accepted.
 async fn refusals(shop: &Shop, keyring: &Keyring, user: &User, invoice: &Invoice) -> Result {
     let mut rows = Vec::new();
 

@@ -8,7 +8,6 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::Result;
 
-/// The user of the workspace's README.
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user", key = i64)]
 pub(crate) struct User {
@@ -31,13 +30,12 @@ pub(crate) struct Invoice {
     pub(crate) cents: i64,
 }
 
-/// An internal id that SQLite can store.
-pub(crate) trait Stored:
+pub(crate) trait SqliteId:
     for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
 {
 }
 
-impl<I> Stored for I where
+impl<I> SqliteId for I where
     I: for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
 {
 }
@@ -69,7 +67,7 @@ impl Shop {
         Ok(Self(pool))
     }
 
-    /// Inserts a user. Without a key, the database creates the next one.
+    /// Without a key, the database creates the next one.
     pub(crate) async fn insert_user(
         &self,
         id: Option<Internal<User>>,
@@ -107,7 +105,6 @@ impl Shop {
         Ok(sqlx::query_scalar(select).bind(id).fetch_one(&self.0).await?)
     }
 
-    /// Returns a page ordered by key, and so by creation.
     pub(crate) async fn invoices_after(
         &self,
         after: Option<Position<Internal<Invoice>>>,
@@ -126,7 +123,11 @@ impl Shop {
     }
 
     /// Returns the key as the table stores it: 16 bytes in hexadecimal, or an integer.
-    pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
+    pub(crate) async fn stored_key<I: SqliteId>(
+        &self,
+        table: &'static str,
+        id: I,
+    ) -> Result<String> {
         let select = match table {
             "users" => "SELECT CAST(id AS TEXT) FROM users WHERE id = ?",
             "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",

@@ -1,5 +1,3 @@
-//! Prints headings and tables, in color if the terminal supports it.
-
 use std::fmt::Display;
 
 use anstream::println;
@@ -21,7 +19,7 @@ pub(crate) fn note(text: &str) {
     println!("{NOTE}{text}{Reset}");
 }
 
-/// Prints a table with a highlighted last column. On a narrow terminal, only column `wraps` wraps.
+/// On a narrow terminal, only column `wraps` wraps.
 pub(crate) fn table<const N: usize>(
     columns: [&str; N],
     wraps: usize,
@@ -44,8 +42,7 @@ pub(crate) fn table<const N: usize>(
     println!("{table}");
 }
 
-/// Returns a table row for a refused id, or an error if the id was accepted. The reason is as precise as that
-/// of `opaque-id inspect`.
+/// The reason is as precise as that of `opaque-id inspect`.
 pub(crate) fn refused<V, E: Display>(
     what: &str,
     id: impl Display,

@@ -100,7 +100,6 @@ struct Site {
 }
 
 impl Site {
-    /// Runs queries on a thread that may block.
     async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
@@ -111,7 +110,7 @@ impl Site {
     }
 }
 
-/// The settings of each connection: SQLite waits for other writers and checks references.
+/// SQLite waits for other writers and checks references.
 #[derive(Debug)]
 struct Pragmas;
 

@@ -54,7 +54,7 @@ impl Shop {
         Ok(Self { pool, keyring, log })
     }
 
-    /// Places an order and logs it in one transaction, so that both exist or neither.
+    /// Both rows exist or neither.
     async fn place(&self, actor: &str, cents: i64) -> Result<Internal<Order>> {
         let order = Internal::generate();
         let mut transaction = self.pool.begin().await?;
@@ -69,7 +69,6 @@ impl Shop {
         Ok(order)
     }
 
-    /// Logs an action on orders, with one statement for many entries.
     async fn follow(&self, actor: &str, action: Action, orders: &[Internal<Order>]) -> Result {
         let entry =
             |order: &Internal<Order>| Entry { actor: actor.to_owned(), action, order: *order };
@@ -78,7 +77,6 @@ impl Shop {
         Ok(self.log.put_all(&self.pool, &entries).await?)
     }
 
-    /// Returns the actions in a range of time, latest first, as the API shows them.
     async fn done_since(&self, since: SystemTime) -> Result<Vec<String>> {
         let range = IdRange::all().created_in(since..);
         let mut pages = self.log.pages_descending(range);
@@ -93,7 +91,6 @@ impl Shop {
         Ok(done)
     }
 
-    /// Returns the bytes of all values as JSON, and the bytes that the database stores instead.
     async fn sizes(&self) -> Result<(usize, f64)> {
         let mut pages = self.log.scan();
         let mut plain = 0;

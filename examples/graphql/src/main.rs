@@ -162,7 +162,6 @@ impl Mutation {
     }
 }
 
-/// Returns the error for an argument without a row, including a made-up id.
 fn no_such(argument: &str) -> Error {
     let error = Error::new(format!("no such `{argument}`"));
     error.extend_with(|_, extensions| extensions.set("code", "NOT_FOUND"))
@@ -239,7 +238,6 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 mod tests {
     use super::*;
 
-    /// Returns nested fragments. Each spreads the next one `times` times.
     fn nested(levels: usize, times: usize) -> String {
         let fragment = |i| {
             format!(" fragment f{i} on Query {{ {} }}", format!("...f{} ", i + 1).repeat(times))
@@ -248,7 +246,6 @@ mod tests {
         format!("{{ ...f0 }}{fragments} fragment f{levels} on Query {{ __typename }}")
     }
 
-    /// Writing out the document's fragments would take longer than all other tests.
     #[tokio::test]
     async fn nested_fragments_are_refused_before_they_are_written_out() {
         let schema = schema().finish();

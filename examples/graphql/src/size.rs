@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use async_graphql::parser::types::{ExecutableDocument, Selection, SelectionSet};
 
-/// A size above every limit.
 const ENDLESS: usize = usize::MAX;
-/// The limit of nested selections.
 const MAX_DEPTH: usize = 32;
 
-/// Returns whether a document has more selections than the limit, with its fragments written out. It reads each fragment once.
+/// Fragments are written out, and each is read once.
 pub(crate) fn exceeds(document: &ExecutableDocument, limit: usize) -> bool {
     let mut sizes = Sizes { document, of_fragments: HashMap::new() };
     let operations = document.operations.iter().map(|(_, it)| &it.node.selection_set.node);

@@ -165,7 +165,7 @@ async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
     Ok(Server::builder().add_service(service).serve(address).await?)
 }
 
-/// Runs a client. It has no keyring, and treats ids as texts.
+/// The client has no keyring, and treats ids as texts.
 async fn call(address: &str, command: &[&str]) -> Result<String, Box<dyn Error>> {
     let mut client = ShopClient::connect(format!("http://{address}")).await?;
     Ok(match *command {

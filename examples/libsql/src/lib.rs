@@ -38,7 +38,7 @@ impl AsyncRunner for On<'_> {
         })
     }
 
-    /// Does nothing, because a call into SQLite does not wait, so it cannot be dropped halfway.
+    /// A call into SQLite does not wait, so it cannot be dropped halfway.
     fn discard(&mut self) {}
 }
 

@@ -39,8 +39,7 @@ fn failed(error: impl Error) -> (StatusCode, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, "try again later".to_owned())
 }
 
-/// Stores the notes that a client wrote since it was last online. Sending the same notes again changes
-/// nothing, because the same UUID is the same row.
+/// Sending the same notes again changes nothing, because the same UUID is the same row.
 async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) -> Response<()> {
     let mut transaction = shop.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let externals: Vec<_> = notes.iter().map(|note| note.id).collect();
@@ -58,7 +57,7 @@ async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) 
     transaction.commit().await.map_err(failed)
 }
 
-/// Returns all notes with one query for the rows and one for all of their ids.
+/// One query reads the rows, and one all of their ids.
 async fn get_notes(State(shop): State<Shop>) -> Response<Json<Vec<NoteOfApi>>> {
     let rows: Vec<Note> = sqlx::query_as("SELECT id, text FROM notes ORDER BY id")
         .fetch_all(&shop.pool)

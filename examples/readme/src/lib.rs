@@ -15,10 +15,9 @@ use regex::{Captures, Regex};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-/// The address of the READMEs' servers. A run has its own port.
+/// A run has its own port.
 const ADDRESS: &str = "localhost:3000";
 
-/// Bash functions for the programs that the commands start.
 const PROGRAMS: &str = r#"
 cargo() { shift; [ "$1" != -p ] || shift 2; [ "$1" != -- ] || shift; exec "$EXAMPLE" "$@"; }
 opaque-id() { "${EXAMPLE%/*}/opaque-id" "$@"; }
@@ -68,9 +67,7 @@ struct Shell<'a> {
     program: &'a str,
     folder: &'a Path,
     address: String,
-    /// The variables that the commands exported.
     variables: HashMap<String, String>,
-    /// The printed ids, by the README's ids.
     ids: HashMap<String, String>,
     servers: Vec<Child>,
 }
@@ -138,7 +135,6 @@ impl Shell<'_> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Waits until the new server listens.
     fn wait(&mut self) -> Result {
         let start = Instant::now();
         while TcpStream::connect(&self.address).is_err() {

@@ -6,12 +6,10 @@ use std::error::Error;
 pub use sea_orm::sea_query::value::with_array::NotU8;
 use sea_orm::DbErr;
 
-/// Returns the error for a value that is not an internal id.
 pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
     DbErr::TryIntoErr { from, into: "Internal", source: Box::new(error) }
 }
 
-/// The differences for mapping tables and sequences.
 #[cfg(feature = "mapping")]
 pub(crate) mod mapping {
     use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
@@ -37,7 +35,6 @@ pub(crate) mod mapping {
         matches!(connection, DatabaseConnection::SqlxMySqlPoolConnection(_))
     }
 
-    /// Returns a statement of this crate as text for the driver.
     #[cfg(feature = "mysql")]
     pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql<'_> {
         sqlx::raw_sql(text)

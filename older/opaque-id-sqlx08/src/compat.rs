@@ -2,12 +2,10 @@
 
 use sqlx::Database;
 
-/// The buffer of sqlx's `Encode`. The adapters for all versions of sqlx export it, so code with it compiles
-/// with each of them.
+/// The buffer of sqlx's `Encode`, the same name for all versions of sqlx.
 pub type ArgumentBuffer<'q, DB> = <DB as Database>::ArgumentBuffer<'q>;
 
-/// Returns a statement of this crate. A table's name is an identifier, and values are bound or are literals
-/// of digits.
+/// A table's name is an identifier, and values are bound or are literals of digits.
 #[cfg(all(
     feature = "mapping",
     any(feature = "postgres", feature = "mysql", feature = "sqlite")

@@ -1,5 +1,4 @@
-//! The conformance kit of spec/. It compares the answers of an implementation with the vectors and, in random
-//! cases, with ours.
+//! The conformance kit of spec/.
 
 mod ours;
 mod random;
@@ -44,7 +43,7 @@ struct Case {
     /// The requirements of FORMAT.md that it tests or that an answer depends on.
     requirements: Vec<String>,
     about: String,
-    /// The expected answer. It is `null` for a refusal, and `"opens"` if ours must open the random answer.
+    /// The answer is `null` for a refusal, and `"opens"` if ours must open the random answer.
     answer: Value,
     #[serde(flatten)]
     request: Map<String, Value>,
@@ -56,7 +55,6 @@ fn vectors() -> serde_json::Result<Vec<Case>> {
     VECTORS.lines().map(serde_json::from_str).collect()
 }
 
-/// Returns whether there is no difference.
 pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<dyn Error>> {
     if args.answer {
         return answer(out);
@@ -98,7 +96,6 @@ fn answer(out: &mut impl Write) -> Result<bool, Box<dyn Error>> {
     Ok(true)
 }
 
-/// Sends all requests to a program and returns its answers, one line each.
 fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>> {
     let [program, args @ ..] = command else {
         return Err("expected a command".into());
@@ -115,7 +112,7 @@ fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>
         // Another thread writes while answers are read, because a pipe has little room.
         scope.spawn(|| {
             let mut input = BufWriter::new(input);
-            // It fails if the program ends early. The number of answers shows this.
+            // The number of answers shows whether the program ended early.
             let _ = cases.iter().try_for_each(|case| writeln!(input, "{}", json!(case.request)));
         });
         BufReader::new(output).lines().take(cases.len()).collect::<io::Result<Vec<_>>>()
@@ -144,7 +141,7 @@ fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Returns whether an answer is right, or `None` if the program does not implement the operation.
+/// `None` means that the program does not implement the operation.
 fn is_right(
     case: &Case,
     found: &Value,
@@ -164,7 +161,6 @@ fn is_right(
     })
 }
 
-/// Returns the characters of a token's key id and of most of its nonce.
 fn nonce(token: &str) -> &str {
     let (_, body) = token.rsplit_once('_').unwrap_or_default();
     body.get(..20).unwrap_or(body)

@@ -15,14 +15,12 @@ use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{Cursor, External, Internal, Keyring, OpaqueId};
 use serde_json::{Map, Value, json};
 
-/// This implementation, with the subkeys of the resources so far.
 #[derive(Default)]
 pub(super) struct Ours {
     resources: HashMap<String, Option<Box<dyn Operations>>>,
 }
 
 impl Ours {
-    /// Returns the answer, or `None` for a refusal.
     pub(super) fn answer(&mut self, request: &Map<String, Value>) -> Option<Value> {
         let text = |name: &str| request.get(name).and_then(Value::as_str);
         let number = |name: &str| request.get(name).and_then(Value::as_u64);
@@ -117,7 +115,7 @@ fn check(secrets: &str) -> Option<String> {
 
 type List<'l> = (&'l str, &'l Value);
 
-/// The operations of a resource. Keys are texts: UUIDs or integers.
+/// Keys are texts: UUIDs or integers.
 trait Operations {
     fn seal(&self, key: &str) -> Option<String>;
     fn open(&self, id: &str) -> Option<(String, KeyId)>;
@@ -129,10 +127,9 @@ trait Operations {
     fn open_position(&self, list: List, position: &str) -> Option<(String, Value)>;
 }
 
-/// A resource with a type, as in applications.
 struct Typed<T>(Keyring, PhantomData<fn() -> T>);
 
-/// Defines the types of resources with the prefix and the domain `user`. Other resources have no type.
+/// Only these resources have types.
 macro_rules! resources {
     ($($name:ident: $key:ident, $kind:literal, $form:literal;)*) => {
         $(#[derive(OpaqueId)]
@@ -293,7 +290,6 @@ enum Id<'i> {
     Bytes(Vec<u8>),
 }
 
-/// Converts an id into its other representation: bytes in hexadecimal digits, or a text.
 fn convert(prefix: &str, form: &str, id: &Id) -> Option<String> {
     fn of<F: Form>(prefix: &str, id: &Id) -> Option<String> {
         match id {

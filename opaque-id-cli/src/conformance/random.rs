@@ -1,4 +1,4 @@
-//! Random cases with our answers. A seed always gives the same cases, except for the nonces of tokens.
+//! A seed always gives the same cases, except for the nonces of tokens.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,6 @@ pub(super) fn cases(seed: u64, count: usize, vectors: &[Case], ours: &mut Ours) 
     (0..count).map(|_| next()).collect()
 }
 
-/// The requirements of the vectors for an operation on a form, by whether it is refused.
 struct Requirements(BTreeMap<String, Vec<String>>);
 
 impl Requirements {
@@ -64,7 +63,6 @@ impl Requirements {
             .get("kind")
             .and_then(Value::as_str)
             .is_some_and(|kind| ["i64", "i32", "u32"].contains(&kind));
-        // Cursors and tokens are the same for all forms.
         let form = match request.get("op").and_then(Value::as_str) {
             Some("seal" | "open" | "to_bytes" | "from_bytes") => request.get("form"),
             _ => None,
@@ -77,7 +75,7 @@ impl Requirements {
     }
 }
 
-/// The generator SplitMix64.
+/// SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -121,7 +119,6 @@ impl Random {
         request
     }
 
-    /// Completes a request and returns its description.
     fn operation(&mut self, request: &mut Map<String, Value>, ours: &mut Ours) -> &'static str {
         let (seal, open) = match self.below(100) {
             0..75 => ("seal", "open"),

@@ -1,5 +1,3 @@
-//! The differences, and the requirements that they break.
-
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -10,7 +8,7 @@ use serde_json::Value;
 use super::Case;
 use crate::style;
 
-/// The number of printed differences. The file has all.
+/// The file has all.
 const PRINTED: usize = 5;
 
 #[derive(Serialize)]
@@ -18,9 +16,8 @@ pub(super) struct Report {
     command: String,
     vectors: Counts,
     random_cases: Counts,
-    /// The number of cases that the program does not implement.
     unsupported: u32,
-    /// The broken requirements, most likely first.
+    /// The most likely requirement comes first.
     broken: Vec<Broken>,
     differences: Vec<Difference>,
 }
@@ -43,8 +40,7 @@ struct Broken {
     requirement: String,
     #[serde(flatten)]
     counts: Counts,
-    /// The likelihood from 0 to 1 that this requirement alone explains the different cases (Ochiai's
-    /// coefficient).
+    /// From 0 to 1, how likely this requirement alone explains the different cases (Ochiai's coefficient).
     likelihood: f64,
 }
 
@@ -55,7 +51,7 @@ struct Difference {
     found: Value,
 }
 
-/// An answer, and whether it is right, or `None` if the program does not implement the operation.
+/// `None` means that the program does not implement the operation.
 pub(super) struct Judged {
     pub(super) case: Case,
     pub(super) found: Value,
@@ -63,7 +59,6 @@ pub(super) struct Judged {
 }
 
 impl Report {
-    /// Creates a report. The first cases are vectors.
     pub(super) fn new(command: String, vectors: usize, judged: Vec<Judged>) -> Self {
         let mut report = Self {
             command,
@@ -91,7 +86,6 @@ impl Report {
                 report.differences.push(Difference { case, found });
             }
         }
-        // The requirements of vectors are exact.
         report.broken = match report.vectors.different {
             0 => broken(of_random, report.random_cases.different),
             different => broken(of_vectors, different),

@@ -1,4 +1,4 @@
-//! Scripts of SQL functions that seal and open ids, for databases with their own encryption.
+//! Scripts of SQL functions that seal and open ids.
 //!
 //! Clients of MySQL split a script at each `;` unless `DELIMITER` changes that, and drivers do not know
 //! `DELIMITER`. So a function is one `RETURN` with common table expressions for variables. This is also
@@ -22,7 +22,7 @@ use crate::resources::Described;
 
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The columns of a table of subkeys after `key_id` and `seals`.
+/// The columns after `key_id` and `seals`.
 const COLUMNS: [(&str, Label); 5] = [
     ("block", Label::Block),
     ("mac", Label::Mac),
@@ -34,8 +34,7 @@ const COLUMNS: [(&str, Label); 5] = [
 /// FF1's first block in hex (FORMAT.md).
 const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 
-/// The limit of a prefix. A name has at most 63 bytes on PostgreSQL and 64 on MySQL. PostgreSQL would cut off
-/// longer ones.
+/// A name has at most 63 bytes on PostgreSQL and 64 on MySQL. PostgreSQL would cut off longer ones.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
 
 pub(crate) struct Schema {
@@ -47,12 +46,10 @@ struct Resource<'r> {
     prefix: &'r str,
     key: KeyKind,
     form: FormKind,
-    /// The rows of subkeys, one per secret.
     subkeys: Vec<Subkeys>,
 }
 
-/// A row of a table of subkeys. They are in hex, in the order of [`COLUMNS`], without subkeys that the form
-/// does not use.
+/// In hex, in the order of [`COLUMNS`], without subkeys that the form does not use.
 struct Subkeys {
     key_id: KeyId,
     seals: bool,
@@ -60,8 +57,8 @@ struct Subkeys {
 }
 
 impl Schema {
-    /// Checks the name. It must be plain, so that it is the same on all databases. It is quoted because it
-    /// may be a keyword.
+    /// The name must be plain, so that it is the same on all databases. It is quoted because it may be a
+    /// keyword.
     pub(crate) fn new(dialect: FunctionDialect, name: &str) -> Result<Self, String> {
         if !is_prefix(name) {
             return Err(format!(
@@ -76,7 +73,6 @@ impl Schema {
         Ok(Self { dialect, name: format!("{quote}{name}{quote}") })
     }
 
-    /// Returns the script that creates everything, or only the transaction that replaces the subkeys.
     pub(crate) fn install(
         &self,
         resources: &[Described],
@@ -129,7 +125,6 @@ impl<'r> Resource<'r> {
             .into());
         }
         let subkey = |key_id, label| match label {
-            // A round uses 32 hex digits.
             Label::Feistel => keyring.with_subkey::<96, _>(key_id, label, domain, |bytes| {
                 hex(&bytes[..16 * rounds(key)])
             }),
@@ -163,7 +158,6 @@ impl<'r> Resource<'r> {
         rows.collect::<Vec<_>>().join(",\n    ")
     }
 
-    /// Returns a condition that the lower-case hex digits of 16 bytes are a key.
     fn is_key(&self, hex: &str) -> String {
         match self.key {
             KeyKind::UUID7 => {

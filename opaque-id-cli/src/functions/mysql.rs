@@ -1,5 +1,4 @@
-//! MySQL's and MariaDB's functions. Each is one expression, so no statement contains a `;` at which clients
-//! and drivers would split it.
+//! MySQL's and MariaDB's functions. No statement contains a `;` at which clients and drivers would split it.
 
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
@@ -89,19 +88,18 @@ impl Server<'_> {
         format!("{}.subkeys_{prefix} AS s", self.schema)
     }
 
-    /// Encrypts one block. The server adds a block of padding, and it is removed.
+    /// The server adds a block of padding.
     fn encrypted(&self, block: &str, subkey: &str) -> String {
         format!("LEFT(AES_ENCRYPT({block}, {subkey}{}), 16)", self.mode())
     }
 
-    /// Decrypts one block with the padding that the server expects.
+    /// The server expects padding.
     fn decrypted(&self, block: &str, subkey: &str) -> String {
         let mode = self.mode();
         format!("AES_DECRYPT(CONCAT({block}, AES_ENCRYPT('', {subkey}{mode})), {subkey}{mode})")
     }
 
-    /// Returns the mode as an argument. On MariaDB a session cannot change the mode if a call names it, and
-    /// before 11.2 there is only one.
+    /// On MariaDB a session cannot change the mode if a call names it, and before 11.2 there is only one.
     fn mode(&self) -> &'static str {
         match self.dialect {
             FunctionDialect::Mariadb => "/*M!110200 , NULL, 'aes-128-ecb'*/",
@@ -109,8 +107,8 @@ impl Server<'_> {
         }
     }
 
-    /// Returns a condition that is true or raises an error, because another mode of MySQL's session would
-    /// silently give other ids.
+    /// Another mode of MySQL's session would silently give other ids, so this condition is true or raises an
+    /// error.
     fn guard(&self) -> &'static str {
         match self.dialect {
             FunctionDialect::Mariadb => "TRUE",
@@ -173,15 +171,13 @@ RETURN IF({guard} AND {condition}, (
     function("seal", from, id, &is_key, seal) + &function("open", any_text, to, &is_id, open)
 }
 
-/// The end of a query with one row. Without it, the server would merge the query into the next one and
-/// compute its columns at each use. Each round uses the two before it, so the work would double with every
-/// round.
+/// Without this end, the server would merge the query into the next one and compute its columns at each use.
+/// Each round uses the two before it, so the work would double with every round.
 const ONCE: &str = "LIMIT 1";
 
-/// A condition that the whole text is one integer of 64 bits.
+/// The whole text is one integer of 64 bits.
 const IS_INT: &str = "id = CAST(CAST(id AS SIGNED) AS CHAR)";
 
-/// Returns the queries for the text form and the tagged form.
 fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let Resource { prefix, .. } = resource;
     let subkeys = server.subkeys(prefix);
@@ -251,7 +247,6 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// Returns the queries for the short form: FF1 of NIST SP 800-38G, or the text form.
 fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let (seal_long, open_long) = text(server, resource);
     let subkeys = server.subkeys(resource.prefix);
@@ -294,7 +289,6 @@ fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         LPAD(CONV(((a & 536870911) << 31) | b, 10, 32), 12, '0')))"
         ),
     );
-    // No number is negative here.
     let minus = |half: &str, f: &str| format!("({half} + 4294967296 - {f}) & 2147483647");
     let backwards = rounds(&mut (0..10).rev(), &minus);
     let start_of_body = resource.prefix.len() + 2;
@@ -316,7 +310,7 @@ fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// Returns the queries for the uuid form. Its ids and UUIDv7s have the same layout.
+/// Ids of the uuid form and UUIDv7s have the same layout.
 fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let tag = "CAST(CONV(RIGHT(HEX(s.tag), 15), 16, 10) AS UNSIGNED)";
     let subkeys = server.subkeys(resource.prefix);
@@ -364,8 +358,7 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-/// Returns the rounds of the Feistel network. Each is a query over the previous one, with a column for the
-/// last query.
+/// Each round is a query over the previous one, with a column for the last query.
 fn chain(server: &Server<'_>, column: &str, rounds: impl Iterator<Item = usize>) -> String {
     let queries = rounds.enumerate().map(|(before, i)| {
         let subkey = format!("SUBSTR(feistel, {}, 16)", 16 * i + 1);
@@ -390,8 +383,8 @@ fn number(hex: &str) -> String {
     format!("CAST(CONV({hex}, 16, 10) AS UNSIGNED)")
 }
 
-/// Returns the 60 bits before a UUID's variant without its version: two bits of the key id (or zero) and most
-/// of `hi`.
+/// The 60 bits before a UUID's variant without its version: two bits of the key id (or zero) and most of
+/// `hi`.
 fn first(hex: &str) -> String {
     number(&format!("CONCAT(LEFT({hex}, 12), SUBSTR({hex}, 14, 3))"))
 }

@@ -1,13 +1,13 @@
-//! PostgreSQL's functions, in PL/pgSQL. SQL functions would be inlined, and `EXPLAIN` would show their
-//! content.
+//! PostgreSQL's functions. SQL functions would be inlined, and `EXPLAIN` would show their content, so they
+//! are in PL/pgSQL.
 
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
 
 use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
 
-/// The schema for pgcrypto if the database does not have it yet. It differs from the functions' schema, so
-/// that a dump without that one contains pgcrypto.
+/// The schema of pgcrypto, if the database lacks it. It differs from the functions' schema, so that a dump
+/// without that one contains pgcrypto.
 const PGCRYPTO: &str = "opaque_id_pgcrypto";
 
 pub(super) fn install(schema: &str, resources: &[Resource<'_>], only_subkeys: bool) -> String {
@@ -63,7 +63,7 @@ pub(super) fn drop(schema: &str, prefixes: &[&str]) -> String {
     )
 }
 
-/// Creates everything but the subkeys. Nothing here runs objects that other roles have put into the schemas.
+/// Nothing here runs objects that other roles have put into the schemas.
 fn create(schema: &str, resources: &[Resource<'_>]) -> String {
     let mut sql = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema};
@@ -87,8 +87,8 @@ $pgcrypto$;
         );
     }
     let functions: String = resources.iter().map(|r| functions(schema, r)).collect();
-    // The functions of pgcrypto are named with their schema, wherever it is, so that no other function can be
-    // called instead. A role that has chosen the name of that schema can put no SQL into it.
+    // The functions of pgcrypto are named with their schema, so that no other function can be called instead.
+    // A role that has chosen the name of that schema can put no SQL into it.
     sql += &format!(
         "DO $install$
 DECLARE
@@ -251,7 +251,6 @@ $body$, 'pgcrypto.', pgcrypto));
     function("seal", key, "text", seal) + &function("open", "text", key, open)
 }
 
-/// Returns the bodies for the text form and the tagged form.
 fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let Resource { prefix, .. } = resource;
     let subkeys = format!("{schema}.subkeys_{prefix} AS subkeys");
@@ -300,7 +299,6 @@ BEGIN
 
     let pattern = resource.pattern();
     let start = prefix.len() + 2;
-    // The digits become 32 characters with ascending codes, from the space on.
     let codes: String = (32..64u8).map(char::from).collect::<String>().replace('\'', "''");
     let (first, second, third) =
         (decoded(0, digits), decoded(digits, 12), decoded(digits + 12, 12));
@@ -357,20 +355,16 @@ BEGIN
     (seal, open)
 }
 
-/// The parts of the bodies for the short form only.
 #[derive(Default)]
 struct Short {
     declared: &'static str,
-    /// The statements that seal and return.
     seal: String,
-    /// The statements that open and return.
     open: String,
-    /// The condition that the hex digits are an integer with a shorter id.
+    /// The hex digits are an integer with a shorter id.
     refused: &'static str,
 }
 
-/// Returns FF1 of NIST SP 800-38G. `a` and `b` are its halves, and `n` is the end of AES of its first block,
-/// `p`.
+/// `a` and `b` are FF1's halves, and `n` is the end of AES of its first block, `p`.
 fn short(prefix: &str, subkeys: &str) -> Short {
     let encrypted = |block: &str| {
         format!("encode(pgcrypto.encrypt({block}, s.short, 'aes-ecb/pad:none'::text), 'hex')")
@@ -428,7 +422,6 @@ fn short(prefix: &str, subkeys: &str) -> Short {
     Short { declared, seal, open, refused: " OR left(h, 7) = '0000000'" }
 }
 
-/// Returns the bodies for the uuid form. Its ids and UUIDv7s have the same layout.
 fn uuid(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let subkeys = format!("{schema}.subkeys_{} AS subkeys", resource.prefix);
     let rounds: Vec<String> = (0..rounds(resource.key)).map(round).collect();
@@ -510,7 +503,6 @@ const HALVES: &str =
     lo := ('x' || substr(h, 18))::bit(60)::bigint;
 ";
 
-/// Returns a round of the Feistel network. It is the same in both directions.
 fn round(i: usize) -> String {
     let (to, from) = match i % 2 {
         0 => ("hi", "lo"),
@@ -531,7 +523,7 @@ fn encoded(number: &str, digits: usize) -> String {
     digits.collect::<Vec<_>>().join(" || ")
 }
 
-/// Returns an expression for the number of some digits in `d`. All its operators have the same precedence.
+/// All operators of the expression have the same precedence.
 fn decoded(start: usize, digits: usize) -> String {
     let digits = (start..start + digits).map(|i| format!("get_byte(d, {i}) - 32"));
     let number = digits.collect::<Vec<_>>().join(" << 5 | ");

@@ -1,5 +1,3 @@
-//! The `Cargo.toml` of a project, and the crates that it needs.
-
 use std::error::Error;
 use std::path::Path;
 
@@ -7,9 +5,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, table, value};
 
 use crate::files;
 
-/// The name and the package of a crate of ours.
 type Ours = [&'static str; 2];
-/// A dependency of a project, its supported version, and our crate.
 type Row = (&'static str, &'static str, Ours);
 
 pub(super) const SQLX: Ours = ["opaque-id-sqlx"; 2];
@@ -23,7 +19,7 @@ const ORMS: [Row; 5] = [
 ];
 const WEB: [Row; 2] =
     [("axum", "0.8", ["opaque-id-axum"; 2]), ("actix-web", "4", ["opaque-id-actix"; 2])];
-/// Databases by our features, with sqlx's pools.
+/// Our features, with sqlx's pools.
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
 
@@ -46,7 +42,6 @@ impl Manifest {
         Ok(Self { document, workspace: above.find(|it| it.contains_key("workspace")) })
     }
 
-    /// Returns the version and the features of a dependency.
     fn dependency(&self, name: &str) -> Option<(String, Vec<String>)> {
         let own = self.document.get("dependencies")?.get(name)?;
         let shared = || self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name);
@@ -82,7 +77,6 @@ impl Manifest {
         supported
     }
 
-    /// Adds the crates that the dependencies need. Returns the adapter, and the source of axum's state.
     pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> (Ours, String) {
         let (orms, web) = (self.supported(&ORMS, notes), self.supported(&WEB, notes));
         let core = ("", "", ["opaque-id-core"; 2]);
@@ -130,7 +124,6 @@ impl Manifest {
         }
     }
 
-    /// Enables the feature with which sqlx reads `sqlx.toml`.
     pub(super) fn enable_sqlx_toml(&mut self) -> Option<()> {
         let has_feature = self.dependency("sqlx")?.1.iter().any(|feature| feature == "sqlx-toml");
         let sqlx = self.document.get_mut("dependencies")?.get_mut("sqlx")?.as_table_like_mut()?;
@@ -138,7 +131,7 @@ impl Manifest {
         (!has_feature).then(|| features.push("sqlx-toml"))
     }
 
-    /// Returns the file of the crate's root, and a path to it that is valid in all targets.
+    /// The path is valid in all targets.
     pub(super) fn root(&self) -> (&'static str, String) {
         let name = |table: &str| self.document.get(table)?.get("name")?.as_str();
         match (Path::new("src/lib.rs").exists(), name("lib").or(name("package"))) {

@@ -1,5 +1,3 @@
-//! `opaque-id init`: opaque-id in an existing project.
-
 mod manifest;
 mod module;
 
@@ -17,7 +15,7 @@ use crate::{files, output, sqlx_toml};
 
 const KEYS: &str = "opaque-id.keys";
 
-/// Changes the project, or prints the changes. Returns notes for the caller.
+/// Returns notes for the caller.
 pub(crate) fn run(
     out: &mut impl Write,
     url: Option<&str>,

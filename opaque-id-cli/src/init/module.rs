@@ -8,15 +8,12 @@ use opaque_id_schema::KeyColumn;
 #[derive(Default)]
 pub(super) struct Module {
     pub(super) text: String,
-    /// Tables with plain names, and their types.
     pub(super) types: Vec<(String, String)>,
 }
 
 impl Module {
-    /// Writes a type for each table with ids, or an example if the tables are not known.
     pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
-        // The module itself uses these names.
         let taken = "App Keyring KeyringError None Ok OpaqueId Result Self Some".split(' ');
         let mut taken: BTreeSet<_> = taken.map(str::to_owned).collect();
         let mut types = columns.map_or(include_str!("example.txt"), |_| "").to_owned();

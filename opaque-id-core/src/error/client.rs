@@ -1,8 +1,8 @@
-//! Errors for clients: malformed ids, ids that do not open, and old ids that are no longer accepted.
+//! Errors for clients.
 
 use thiserror::Error;
 
-use super::invalid::{IdProblem, Invalid, Problem};
+use super::invalid::{IdProblem, Invalid, InvalidReason};
 use crate::key_id::KeyId;
 use crate::metrics;
 
@@ -15,7 +15,7 @@ pub enum IdError {
     #[error("not a `{resource}` id: {problem}")]
     #[non_exhaustive]
     Malformed {
-        /// The prefix of the expected resource.
+        /// The resource's prefix.
         resource: &'static str,
         /// The fault of the text.
         problem: Invalid,
@@ -24,9 +24,9 @@ pub enum IdError {
     #[error("not a `{resource}` {kind}: {}", token_problem(resource, kind, *problem))]
     #[non_exhaustive]
     MalformedToken {
-        /// The prefix of the expected resource.
+        /// The resource's prefix.
         resource: &'static str,
-        /// The expected kind as in its text: `cursor`, `position` or `grant`.
+        /// `cursor`, `position` or `grant`.
         kind: &'static str,
         /// The fault of the text.
         problem: Invalid,
@@ -35,23 +35,23 @@ pub enum IdError {
     #[error("not a `{resource}` id: it is an id of another resource")]
     #[non_exhaustive]
     OtherResource {
-        /// The prefix of the expected resource.
+        /// The expected resource's prefix.
         resource: &'static str,
     },
     /// The text has none of several resources' prefixes.
     #[error("expected an id that starts with {}", listed(prefixes))]
     #[non_exhaustive]
     OtherPrefix {
-        /// The prefixes of the resources.
+        /// The resources' prefixes.
         prefixes: &'static [&'static str],
     },
     /// The value is not a text, such as a number or percent-encoded bytes that are not UTF-8.
     #[error("not a string of UTF-8")]
     NotText,
-    /// The text is not an id of a resource that is [known at run time](crate::keyring::RuntimeResource).
+    /// The text is not an id of a [`RuntimeResource`](crate::keyring::RuntimeResource).
     #[error("invalid id: {0}")]
     InvalidId(Invalid),
-    /// The key has no id in a resource that is [known at run time](crate::keyring::RuntimeResource).
+    /// The key has no id in a [`RuntimeResource`](crate::keyring::RuntimeResource).
     #[error("invalid key: {0}")]
     InvalidKey(Invalid),
     /// The id is well formed but does not open.
@@ -60,47 +60,46 @@ pub enum IdError {
     /// The grant is genuine but has expired.
     #[error("the grant has expired")]
     Expired,
-    /// The text is an old id, and old ids are no longer accepted.
+    /// Old ids are no longer accepted.
     #[error("old ids of `{resource}` ({old_form}) are no longer accepted")]
     #[non_exhaustive]
     OldIdsEnded {
-        /// The prefix of the resource.
+        /// The resource's prefix.
         resource: &'static str,
         /// The name of the old id's form.
         old_form: &'static str,
     },
-    /// The text is an old id of a key that the API has never shown.
+    /// The API has never shown the old id's key.
     #[error("an old id of a `{resource}` ({old_form}) that was never shown")]
     #[non_exhaustive]
     NeverShown {
-        /// The prefix of the resource.
+        /// The resource's prefix.
         resource: &'static str,
         /// The name of the old id's form.
         old_form: &'static str,
     },
-    /// Two old forms read the text as different keys, or it is also a new id of one of the keyring's secrets.
-    /// No secret may have that key id until old ids have ended.
+    /// Two old forms read the text as different keys, or it is also a new id. No secret may have its key id
+    /// until old ids have ended.
     #[error(
         "a `{resource}` id that two old forms read differently, or that is also a new id: a secret must not have its key id yet"
     )]
     #[non_exhaustive]
     Ambiguous {
-        /// The prefix of the resource.
+        /// The resource's prefix.
         resource: &'static str,
     },
-    /// The id opens, and no row has it. Crates of frameworks return this error.
+    /// The id opens, and no row has it.
     #[error("no such row")]
     NoRow,
 }
 
-/// The status of the answer to a refused id. It is the same as for a row that does not exist.
 const NOT_FOUND: u16 = 404;
 
 impl IdError {
     #[cold]
     pub(crate) fn new(resource: &'static str, problem: Invalid) -> Self {
         match problem.0 {
-            Problem::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
+            InvalidReason::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
             _ => Self::Malformed { resource, problem },
         }
     }
@@ -124,15 +123,15 @@ impl IdError {
         self
     }
 
-    /// Returns the HTTP status of the answer: always 404, as for a missing row, so it reveals nothing to a
-    /// client. An application may tell a client that a grant has [expired](Self::Expired).
+    /// Returns the HTTP status of the answer: always 404, as for a missing row, so it reveals nothing. An
+    /// application may tell a client that a grant has [expired](Self::Expired).
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
     }
 
-    /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or token,
-    /// and 404 for all others.
+    /// Returns the HTTP status for APIs that report malformed ids: 400 for a malformed id or token, and 404
+    /// for all others.
     #[must_use]
     pub const fn http_status_by_shape(&self) -> u16 {
         match self {
@@ -144,7 +143,7 @@ impl IdError {
 
 fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     match problem.0 {
-        Problem::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
+        InvalidReason::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
             format!("it does not start with `{resource}_{kind}_`")
         }
         problem => problem.to_string(),
@@ -159,8 +158,7 @@ fn listed(prefixes: &[&str]) -> String {
     }
 }
 
-/// An error for a well-formed id that no row can have. It is also a part of [`IdError`]. The message is for
-/// the log.
+/// An error for a well-formed id that no row can have. The message is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -188,7 +186,7 @@ impl OpenError {
         self
     }
 
-    /// Returns the HTTP status of the answer. It is always 404, as for an id that has no row.
+    /// Returns the HTTP status of the answer: always 404, as for a missing row.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND

@@ -1,4 +1,4 @@
-//! Errors for the developer: rows with an invalid key, and keys that cannot be generated.
+//! Errors for the developer.
 
 use core::error::Error as StdError;
 
@@ -6,9 +6,8 @@ use thiserror::Error;
 
 use super::invalid::{Invalid, KeyProblem};
 
-/// An error for a value that is not a key of the resource. Adapters return it to their ORM as the decode
-/// error, and `from_key` returns it for an invalid argument. Generators return it if they cannot generate a
-/// key now. It never contains the value.
+/// An error for a value that is not a key of the resource, or for a key that cannot be generated now.
+/// Adapters return it to their ORM as the decode error. It never contains the value.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -55,8 +54,7 @@ pub enum KeyError {
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// All keys for the current clock tick are used. The clock has stopped or was set back, or keys are
-    /// requested too fast for their layout.
+    /// All keys for the current clock tick are used, or the clock was set back.
     #[error("{kind}s are exhausted until the clock advances; try again later")]
     #[non_exhaustive]
     Exhausted {
@@ -65,7 +63,7 @@ pub enum KeyError {
     },
 }
 
-/// Returns a remedy for a decimal. MySQL and MariaDB compute one from a signed and an unsigned integer.
+/// MySQL and MariaDB compute a decimal from a signed and an unsigned integer.
 fn remedy(found: &str) -> &'static str {
     match found {
         "DECIMAL" | "Numeric" => "; write `CAST(… AS SIGNED)` around a key that the query computes",
@@ -73,7 +71,6 @@ fn remedy(found: &str) -> &'static str {
     }
 }
 
-/// Constructors for adapters.
 #[doc(hidden)]
 impl KeyError {
     #[cold]

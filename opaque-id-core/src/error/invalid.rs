@@ -1,4 +1,4 @@
-//! The reason why a text is not an id, a value not a key, an entry not a secret, or a setting impossible.
+//! The reasons of other errors.
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -10,10 +10,10 @@ use crate::rfc9562::VERSION_AND_VARIANT;
 /// is part of other errors' messages and never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
-pub struct Invalid(pub(crate) Problem);
+pub struct Invalid(pub(crate) InvalidReason);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Problem {
+pub(crate) enum InvalidReason {
     #[error(transparent)]
     Id(#[from] IdProblem),
     #[error(transparent)]
@@ -27,13 +27,13 @@ pub(crate) enum Problem {
     Setting(&'static str),
 }
 
-impl<P: Into<Problem>> From<P> for Invalid {
+impl<P: Into<InvalidReason>> From<P> for Invalid {
     fn from(problem: P) -> Self {
         Self(problem.into())
     }
 }
 
-/// The fault of an id. Positions count bytes from 1.
+/// Positions count bytes from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum IdProblem {
     #[error("it is an id of another resource")]
@@ -66,7 +66,6 @@ pub(crate) enum IdProblem {
     NotWhole,
 }
 
-/// The fault of a text of no known resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TextProblem {
     #[error("invalid prefix: expected {}", prefix_rule!())]
@@ -128,10 +127,9 @@ pub(crate) enum KeyProblem {
     #[error("expected a {expected}, found {}", Version(*found))]
     Version {
         expected: &'static str,
-        /// The found version, or `None` for a variant other than RFC 9562's.
+        /// `None` means a variant other than RFC 9562's.
         found: Option<u8>,
     },
-    /// The key or the form has no room for the value.
     #[error("{0}")]
     OutOfRange(&'static str),
     #[error("not the text of a {expected}")]
@@ -151,7 +149,7 @@ impl core::fmt::Display for Version {
 
 impl Invalid {
     pub(crate) const fn setting(expected: &'static str) -> Self {
-        Self(Problem::Setting(expected))
+        Self(InvalidReason::Setting(expected))
     }
 
     #[inline]

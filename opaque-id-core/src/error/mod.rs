@@ -8,6 +8,6 @@ mod operator;
 pub use self::client::{IdError, OpenError};
 pub use self::developer::KeyError;
 pub use self::invalid::Invalid;
-pub(crate) use self::invalid::{IdProblem, KeyProblem, Problem, SecretProblem, TextProblem};
+pub(crate) use self::invalid::{IdProblem, InvalidReason, KeyProblem, SecretProblem, TextProblem};
 pub use self::operator::KeyringError;
 pub(crate) use self::operator::{redact, redacted_with_causes};

@@ -1,4 +1,4 @@
-//! Errors for the operator: secrets that cannot be read, unwrapped or replaced.
+//! Errors for the operator.
 
 use core::error::Error as StdError;
 
@@ -8,7 +8,7 @@ use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
 /// An error for the operator at start: the secrets do not form a keyring, or the keyring cannot serve these
-/// resources and old ids together. It never contains any part of a secret.
+/// resources and old ids. It never contains any part of a secret.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
@@ -46,13 +46,13 @@ pub enum KeyringError {
     Unwrap {
         /// The file's path.
         source_name: String,
-        /// The messages of the error that [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) returned and of
-        /// its causes. Texts that look like a secret are removed.
+        /// The messages of the [`UnwrapSecrets`](crate::keyring::UnwrapSecrets)'s error and of its causes,
+        /// without texts that look like a secret.
         problem: String,
     },
-    /// Other users than the owner can read or write the file of secrets. Run `chmod 600` on it. If a
-    /// container platform sets this mode, use [`Keyring::from_shared_file`](crate::Keyring::from_shared_file)
-    /// or `--shared-keys-file`.
+    /// Other users than the owner can read or write the file. Run `chmod 600` on it. If a container platform
+    /// sets this mode, use [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or
+    /// `--shared-keys-file`.
     #[error(
         "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use `Keyring::from_shared_file` (`--shared-keys-file`)"
     )]
@@ -69,18 +69,18 @@ pub enum KeyringError {
     )]
     #[non_exhaustive]
     Domain {
-        /// The domain.
+        /// Two resources have the same domain and different kinds of keys, so they would share subkeys.
         domain: &'static str,
-        /// The prefix of the second resource.
+        /// The second resource's prefix.
         resource: &'static str,
-        /// The kind of the first resource's keys.
+        /// The first resource's kind of keys.
         expected: &'static str,
-        /// The kind of the second resource's keys.
+        /// The second resource's kind of keys.
         found: &'static str,
     },
-    /// Two resources have the same prefix, so their ids cannot be distinguished. Give one another `prefix =
-    /// "…"` in its `#[opaque_id(…)]`. If clients have its ids, set its present prefix as its `domain`. If
-    /// both are one resource, derive `OpaqueId` once.
+    /// Two resources have the same prefix. Give one another `prefix = "…"` in its `#[opaque_id(…)]`. If
+    /// clients have its ids, set its present prefix as its `domain`. If both are one resource, derive
+    /// `OpaqueId` once.
     #[error(
         "two resources have the prefix `{prefix}`: give one of them another `prefix = \"…\"`, or derive `OpaqueId` once"
     )]
@@ -90,7 +90,7 @@ pub enum KeyringError {
         prefix: &'static str,
     },
     /// The tagged ids of a resource look like the cursors of another one. Give that resource another prefix
-    /// or another form.
+    /// or form.
     #[error(
         "tagged ids of `{resource}_cursor` look like cursors of `{resource}`: give it another `prefix = \"…\"` or form"
     )]
@@ -103,9 +103,9 @@ pub enum KeyringError {
     #[error("invalid entry {entry} of {source_name}: {problem}")]
     #[non_exhaustive]
     Entry {
-        /// The source of the entries: a variable's name or a file's path.
+        /// The variable's name or the file's path.
         source_name: String,
-        /// The number of the entry, counted from 1.
+        /// The entry's number, from 1.
         entry: usize,
         /// The fault of the entry.
         problem: Invalid,
@@ -114,7 +114,7 @@ pub enum KeyringError {
     #[error("{source_name} has no entry (`opaque-id keygen` generates one)")]
     #[non_exhaustive]
     NoEntry {
-        /// The source of the entries.
+        /// The variable's name or the file's path.
         source_name: String,
     },
     /// The builder has no sealing secret.
@@ -139,7 +139,7 @@ pub enum KeyringError {
     )]
     #[non_exhaustive]
     SealingSecretMissing {
-        /// The key id of the secret.
+        /// The secret's key id.
         key_id: KeyId,
     },
     /// A key id has another secret than before, so ids with this key id would no longer open. Give a new
@@ -152,8 +152,8 @@ pub enum KeyringError {
         /// The key id.
         key_id: KeyId,
     },
-    /// None of the secrets has been used with the application's rows before, so all ids would change. Restore the former secrets. If the rows
-    /// are new, forget the check values.
+    /// None of the secrets has been used with the application's rows before. Restore the former secrets. If
+    /// the rows are new, forget the check values.
     #[error(
         "expected a secret with check value {expected}, found {found}: restore the secrets that were used with these rows"
     )]
@@ -168,19 +168,19 @@ pub enum KeyringError {
     #[error("old ids of `{resource}` cannot be accepted: {problem}")]
     #[non_exhaustive]
     OldIds {
-        /// The prefix of the resource.
+        /// The resource's prefix.
         resource: &'static str,
         /// The fault of the old ids.
         problem: Invalid,
     },
-    /// Old ids look like new ids of a secret of the keyring. Until old ids have ended, use secrets with other
-    /// key ids (`opaque-id keygen --key-id …`), or set `form = "tagged"`.
+    /// Old ids look like new ids of a secret. Until old ids have ended, use secrets with other key ids
+    /// (`opaque-id keygen --key-id …`), or set `form = "tagged"`.
     #[error(
         "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}: use secrets with other key ids, or `form = \"tagged\"`"
     )]
     #[non_exhaustive]
     AmbiguousOldIds {
-        /// The prefix of the resource.
+        /// The resource's prefix.
         resource: &'static str,
         /// The name of the old ids' form.
         old_form: &'static str,
@@ -192,8 +192,6 @@ pub enum KeyringError {
     Panicked,
 }
 
-/// Returns the text without its runs of 48 or more hex digits, because they may be a secret in the wrong
-/// place.
 pub(crate) fn redact(text: &str) -> String {
     let is_hex = |c: char| c.is_ascii_hexdigit();
     let mut shown = String::with_capacity(text.len());
@@ -212,14 +210,12 @@ pub(crate) fn redact(text: &str) -> String {
     shown
 }
 
-/// Returns the messages of an error and of its causes without texts that look like a secret.
 pub(crate) fn redacted_with_causes(error: &dyn StdError) -> String {
     let causes = core::iter::successors(Some(error), |&error| error.source());
     let messages: Vec<_> = causes.map(ToString::to_string).collect();
     redact(&messages.join(": "))
 }
 
-/// Returns the fault of the file of secrets and its remedy.
 fn advice(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
 

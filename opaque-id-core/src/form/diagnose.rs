@@ -6,7 +6,7 @@ use crate::base32;
 use crate::error::{IdProblem, Invalid};
 use crate::prefix::is_prefix;
 
-/// Returns why `text` is not an id. `expected` is the number of characters after the prefix, or of a UUID.
+/// `expected` is the number of characters after the prefix, or of a UUID.
 #[cold]
 #[inline(never)]
 pub(super) fn diagnose(prefix: &str, text: &str, expected: usize) -> Invalid {

@@ -5,8 +5,8 @@ use core::str::FromStr;
 use super::{Form, Mapped, MappedUuid, Short, Tagged, Text, UuidForm};
 use crate::error::Invalid;
 
-/// A form of external ids for tools that know it only at run time. It is parsed from the name in the derive's
-/// `form = …`.
+/// A form of external ids for tools that know it only at run time. It parses the name in the derive's `form =
+/// …`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FormKind(&'static str);
 
@@ -24,7 +24,7 @@ impl FormKind {
     /// [`MappedUuid`]
     pub const MAPPED_UUID: Self = Self(MappedUuid::NAME);
 
-    /// Returns the form's name in the derive, [`Form::NAME`].
+    /// Returns the form's name in the derive.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0

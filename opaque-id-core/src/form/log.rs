@@ -1,7 +1,7 @@
 //! The text of an id in a log: an id of the text form with `log` before its body.
 //!
-//! It cannot be mistaken for another id or cursor, because base32 has neither `l` nor `o` and the prefix is
-//! the resource's own.
+//! No other id or cursor looks like it, because base32 has neither `l` nor `o` and the prefix is the
+//! resource's own.
 
 use super::TEXT_CHARS;
 use crate::base32;
@@ -19,7 +19,7 @@ pub fn to_log(text: &str) -> String {
     format!("{prefix}_{MARK}{body}")
 }
 
-/// Converts the text of an id in a log into its text form. Returns `None` for any other text.
+/// Converts the text of an id in a log into its text form.
 #[must_use]
 pub fn from_log(text: &str) -> Option<String> {
     let (prefix, body) = text.rsplit_once('_')?;

@@ -1,5 +1,4 @@
-//! The mapped forms: a UUID, in base32 after a prefix or as it is. Nothing is sealed, because a mapping table
-//! stores the integer.
+//! The mapped forms: a UUID, in base32 after a prefix or as it is.
 
 use uuid::Uuid;
 
@@ -15,7 +14,7 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// `prefix_` and 26 characters, for a resource with its UUIDs in a mapping table. It requires `key = i64`.
+/// `prefix_` and 26 characters, for a resource with a mapping table. It requires `key = i64`.
 ///
 /// It accepts any UUID from any generator, and prints it as a TypeID (jetify's *TypeID specification* 0.3;
 /// its prefixes have no digits). This is the text form with its two spare bits zero.
@@ -25,7 +24,7 @@ pub enum Mapped {}
 impl Private for Mapped {}
 impl MappedForm for Mapped {}
 
-/// A UUID without a prefix, for a resource with its UUIDs in a mapping table. It requires `key = i64`.
+/// A UUID without a prefix, for a resource with a mapping table. It requires `key = i64`.
 ///
 /// It accepts any UUID of any version, in lower case with hyphens.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +45,6 @@ impl FormOf<i64> for MappedUuid {
     }
 }
 
-/// Writes the texts of [`Text`] with key id 0.
 impl Form for Mapped {
     const NAME: &'static str = "mapped";
 
@@ -111,8 +109,7 @@ impl Form for MappedUuid {
     }
 }
 
-/// Reads a UUID in lower case with hyphens. It is assembled in registers, because reading back stored bytes
-/// as one word stalls the CPU.
+/// It is assembled in registers, because reading back stored bytes as one word stalls the CPU.
 #[inline]
 fn hyphenated(text: &[u8; UUID_CHARS]) -> Option<Uuid> {
     fn group<const N: usize>(text: &[u8; UUID_CHARS], start: usize) -> Option<u64> {

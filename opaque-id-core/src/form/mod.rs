@@ -1,7 +1,4 @@
 //! Forms: the look of external ids and the way to seal them.
-//!
-//! `FormOf<K>` states which forms a key has, so a uuid form of a ULID does not compile. A two-round network
-//! requires halves with a uniform nonce (`hazmat::SafeIn`).
 
 mod diagnose;
 mod kind;
@@ -37,7 +34,6 @@ use crate::private::Private;
 use crate::subkeys::Subkeys;
 
 pub(crate) const TEXT_CHARS: usize = 26;
-/// The number of characters after the underscore in a short id of the short form.
 pub(crate) const SHORT_CHARS: usize = 13;
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
@@ -48,10 +44,10 @@ const TAGGED_BYTES: usize = 22;
 
 pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 
-/// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
+/// Prefix, underscore, 34 characters.
 const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
-/// The bytes per step when the standard library checks aligned bytes for UTF-8.
+/// The standard library checks UTF-8 in steps of this size.
 const UTF8_STEP: usize = 16;
 
 /// A buffer for the text of one external id, for [`External::encode`](crate::External::encode).
@@ -66,8 +62,6 @@ impl TextBuffer {
         Self([0; _])
     }
 
-    /// Returns the first `len` bytes. The whole buffer is ASCII.
-    ///
     /// Checking whole, aligned steps is much faster than checking exactly `len` bytes.
     #[inline]
     fn text(&self, len: usize) -> &str {
@@ -83,7 +77,7 @@ impl Default for TextBuffer {
 }
 
 /// A form of external ids. A keyring seals ids of the forms [`Text`], [`Short`], [`Tagged`] and [`UuidForm`].
-/// Ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
+/// Ids of [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
 ///
 /// Only this crate implements it.
 pub trait Form: Private + Debug + 'static {
@@ -107,14 +101,12 @@ pub trait Form: Private + Debug + 'static {
     #[doc(hidden)]
     const GROWS_BY: usize = 0;
 
-    /// The regular expression that matches exactly the texts that [`parse`](Self::parse) accepts.
+    /// The regular expression of exactly the ids.
     #[doc(hidden)]
     fn pattern(prefix: &str) -> String;
 }
 
-/// A form that exists for the key `K`. A resource with any other form does not compile.
-///
-/// Only this crate implements it.
+/// A form that exists for the key `K`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form of the key `{K}`",
     label = "this form does not exist for `{K}`",
@@ -132,14 +124,12 @@ pub trait FormOf<K: Key>: Form {
     #[doc(hidden)]
     const FIXED: FixedBits<K::Repr> = K::FIXED;
 
-    /// Returns the example id for documentation. The key of a sealed example is [`Key::EXAMPLE`].
+    /// Returns the example id.
     #[doc(hidden)]
     fn example(keys: &Subkeys, key_id: KeyId) -> Self::Body;
 }
 
 /// A form of ids that a keyring seals and opens, for the key `K`.
-///
-/// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form that seals",
     label = "ids of this form are not sealed by a keyring",
@@ -171,8 +161,6 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 }
 
 /// A form that seals the key `K` with a tag, so made-up ids are refused without the database.
-///
-/// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ids that open",
     label = "a made-up id opens to a random key",
@@ -183,8 +171,6 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 
 /// A sealed form with a prefix: [`Text`], [`Short`] or [`Tagged`].
-///
-/// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "an id of the form `{Self}` does not say which resource it is of",
     label = "ids of this form have no prefix",
@@ -197,8 +183,6 @@ impl PrefixedForm for Short {}
 impl PrefixedForm for Tagged {}
 
 /// A form of ids in a mapping table: [`Mapped`] or [`MappedUuid`].
-///
-/// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mapped form",
     label = "ids of this form have no mapping table",
@@ -217,11 +201,11 @@ fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Problem;
+    use crate::error::InvalidReason;
 
     fn problem(invalid: Invalid) -> IdProblem {
         match invalid.0 {
-            Problem::Id(problem) => problem,
+            InvalidReason::Id(problem) => problem,
             other => panic!("expected a problem of an id, found {other}"),
         }
     }

@@ -1,5 +1,4 @@
-//! The short form of integers: 13 characters for an integer below 2^36, and the text form otherwise.
-//! `docs/FORMAT.md` specifies it.
+//! The short form of integers. `docs/FORMAT.md` specifies it.
 
 use subtle::ConstantTimeEq;
 
@@ -17,16 +16,15 @@ use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// The number of bits of an integer with a short id.
 const INTEGER_BITS: u32 = 36;
-/// The number of zero bits after the integer. They identify a made-up id.
+/// The zero bits after the integer identify a made-up id.
 const TAG_BITS: u32 = FF1_BITS - INTEGER_BITS;
 
 /// `prefix_` and 13 characters for an integer from 0 to 2^36 - 1, and [`Text`]'s 26 characters for any other
 /// integer. It requires an integer key.
 ///
 /// A made-up id of 13 characters opens with probability 2^-26. Use it for lists and for links behind a rate
-/// limit, but not for ids that must be unguessable. Sealing never fails.
+/// limit, but not for ids that must be unguessable.
 #[derive(Clone, Copy, Debug)]
 pub enum Short {}
 
@@ -107,7 +105,6 @@ fn from_number(number: u64) -> ShortId {
     ShortId::Short { block: number & ((1 << FF1_BITS) - 1), key_id }
 }
 
-/// An integer key. Its short ids do not depend on its width.
 #[diagnostic::on_unimplemented(
     message = "`Short` is not a form of the key `{Self}`",
     label = "this form does not exist for `{Self}`",
@@ -124,7 +121,6 @@ impl<K: Integer> FormOf<K> for Short {
     }
 }
 
-/// The tag is too short for an [`AuthenticatedFormOf`](super::AuthenticatedFormOf) the key.
 impl<K: Integer> SealedFormOf<K> for Short {
     const TAG_BITS: u32 = TAG_BITS;
 

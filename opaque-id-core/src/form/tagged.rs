@@ -1,4 +1,4 @@
-//! The tagged form: one block of AES-128 and a tag of 40 bits over it. `docs/FORMAT.md` specifies it.
+//! The tagged form. `docs/FORMAT.md` specifies it.
 
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
@@ -31,7 +31,6 @@ impl Private for Tagged {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaggedId {
     text: TextId,
-    /// The tag, 40 bits.
     tag: u64,
 }
 
@@ -46,7 +45,6 @@ impl TaggedId {
         self.text.key_id
     }
 
-    /// Returns the sealed block, or `None` if the tag is wrong.
     #[inline]
     pub(crate) fn authentic_block(self, mac: &AesBlock) -> Option<u128> {
         bool::from(tag_of(mac, self.text.block).ct_eq(&self.tag)).then_some(self.text.block)

@@ -1,5 +1,4 @@
-//! The text form: a prefix and 26 characters of base32 for the key id and one block of AES-128.
-//! `docs/FORMAT.md` specifies it.
+//! The text form. `docs/FORMAT.md` specifies it.
 
 use super::diagnose::diagnose;
 use super::{

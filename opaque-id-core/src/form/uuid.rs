@@ -1,9 +1,6 @@
-//! The uuid form: a Feistel network over the 120 bits of a UUIDv8 without version, variant and key id. It has
-//! two rounds for halves with a uniform nonce, four for others, and six for integers, because their second
-//! half is constant. `docs/FORMAT.md` specifies it.
+//! The uuid form. `docs/FORMAT.md` specifies it.
 //!
-//! Text is parsed into registers by a table of pairs of digits, because reading back stored bytes as one word
-//! stalls the CPU.
+//! Text is parsed into registers, because reading back stored bytes as one word stalls the CPU.
 
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
@@ -25,7 +22,6 @@ pub enum UuidForm {}
 
 impl Private for UuidForm {}
 
-/// Reads and writes the UUIDs of [`MappedUuid`] that have version 8.
 impl Form for UuidForm {
     const NAME: &'static str = "uuid";
 
@@ -54,7 +50,6 @@ impl Form for UuidForm {
     }
 }
 
-/// A key that fits two 60-bit halves.
 #[diagnostic::on_unimplemented(
     message = "the key `{Self}` has no uuid form",
     label = "no uuid form",
@@ -72,7 +67,6 @@ trait InHalves: Key {
     fn decrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
 }
 
-/// Splits a UUIDv7 without version, variant and the top two bits of its time into halves of 60 bits.
 impl InHalves for Uuid7 {
     type Nonce = Arbitrary;
 
@@ -157,7 +151,6 @@ form_of_halves! {
     u32: FixedBits { mask: 0, value: 0 };
 }
 
-/// Puts the integer into the first half and the tag into the second.
 macro_rules! integer_in_halves {
     ($($integer:ty)*) => {$(
         impl InHalves for $integer {

@@ -1,9 +1,9 @@
-//! Clocks of generators: the system's clock, and any other clock for tests and devices.
+//! Clocks of generators.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The source of a generator's time: [`SystemClock`], or a clock that a test controls.
+/// A generator's clock: [`SystemClock`], or one that a test controls.
 ///
 /// ```
 /// use opaque_id_core::generator::{Clock, SystemRandom, Uuid7Generator, Uuid7Method};
@@ -27,7 +27,6 @@ pub trait Clock {
     /// Returns the current time. It may stop or go backwards; times before 1970 count as 1970.
     fn now(&self) -> SystemTime;
 
-    /// Returns the time since 1970 as generators count it.
     #[doc(hidden)]
     #[inline]
     fn since_1970(&self) -> Duration {

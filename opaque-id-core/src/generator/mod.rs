@@ -1,8 +1,8 @@
 //! Generators of keys in the application. Each kind follows its specification.
 //!
-//! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also has the
-//! generators behind it, and generators with settings. Each can be a `static` that threads share, and accepts
-//! the caller's [`Clock`] and [`Random`] for tests and simulations.
+//! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also has generators
+//! with settings. Each can be a `static` that threads share, and accepts the caller's [`Clock`] and
+//! [`Random`].
 //!
 //! | generator | keys | order in a process | at most ahead of the clock |
 //! |---|---|---|---|
@@ -17,8 +17,7 @@
 //! "Ahead" counts from the latest time of the clock. If the clock is set back, keys continue from that time
 //! and keep their order.
 //!
-//! After a fork, parent and child generate different keys: the child seeds the randomness of each thread
-//! again and does not continue the generators' counts.
+//! After a fork, parent and child generate different keys.
 
 mod clock;
 mod int64;
@@ -83,8 +82,7 @@ pub trait Generate: Key {
     fn generate() -> Self;
 }
 
-/// Generates keys with the default method of [`Uuid7Generator`]: 48-bit milliseconds, a 12-bit fraction of
-/// the millisecond (RFC 9562, section 6.2, method 3) and 62 random bits.
+/// Generates keys with the default method of [`Uuid7Generator`].
 impl Generate for Uuid7 {
     fn generate() -> Self {
         static GENERATOR: Uuid7Generator = Uuid7Generator::new();
@@ -101,8 +99,7 @@ impl Generate for Ulid {
     }
 }
 
-/// Generates keys with a [`StructuredKeyGenerator`]. If you have a database sequence, use
-/// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
+/// Generates keys with a [`StructuredKeyGenerator`]. A database sequence is better.
 impl Generate for StructuredKey {
     fn generate() -> Self {
         static GENERATOR: StructuredKeyGenerator = StructuredKeyGenerator::new();

@@ -1,4 +1,4 @@
-//! Pseudo-ordered UUIDs: their prefix is the encrypted number of a window of time, and the rest is random.
+//! A generator of pseudo-ordered UUIDs.
 
 use std::time::Duration;
 
@@ -16,24 +16,11 @@ use crate::subkeys::Label;
 ///
 /// New rows then go to one narrow part of an index that stays in memory. The prefix is AES-128 of the
 /// window's number. Without the secret it reveals only whether two keys belong to the same window (for one
-/// pair in 2^`prefix_bits`, falsely). All processes that write to a table should have the same secret, window
-/// and prefix.
+/// pair in 2^`prefix_bits`, falsely). All processes that write to a table should have the same secret and
+/// settings.
 ///
-/// Choose the settings so that the written part of the index, its size / 2^`prefix_bits`, fits into memory
-/// (16 MB of 1 TB with 16 bits), and so that a window has many more rows than this part has pages.
-///
-/// ```
-/// use opaque_id_core::MasterSecret;
-/// use opaque_id_core::generator::PseudoOrderedGenerator;
-/// use std::time::Duration;
-///
-/// let hour = Duration::from_secs(3_600);
-/// let keys = PseudoOrderedGenerator::new(&MasterSecret::generate(), hour, 16)?;
-/// let (first, second) = (keys.generate(), keys.generate());
-/// assert_ne!(first, second);
-/// assert_eq!(first.get_version_num(), 4);
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
+/// The written part of the index is its size / 2^`prefix_bits` (16 MB of 1 TB with 16 bits). It should fit
+/// into memory, and a window should have many more rows than this part has pages.
 #[derive(Debug)]
 pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
     windows: Box<AesBlock>,
@@ -43,15 +30,13 @@ pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-/// The limit of the prefix: the bits before the version.
 const MAX_PREFIX_BITS: u32 = 48;
 
 impl PseudoOrderedGenerator {
     /// Creates a generator that reads the system's clock.
     ///
     /// # Errors
-    /// [`Invalid`] unless the window is a millisecond or longer and the prefix has 1 to 48
-    /// bits.
+    /// [`Invalid`] unless the window is at least a millisecond and the prefix has 1 to 48 bits.
     pub fn new(secret: &MasterSecret, window: Duration, prefix_bits: u32) -> Result<Self, Invalid> {
         Self::with(secret, window, prefix_bits, SystemClock, SystemRandom)
     }

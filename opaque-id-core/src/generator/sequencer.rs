@@ -1,10 +1,10 @@
 //! The order of a generator's keys, without a lock in the common case.
 //!
-//! Without a limit, a hot loop would run ever further ahead of a stopped clock. A generator that waits for
-//! the clock would stop if it is set back. So a key claims a clock tick by one atomic operation as long as
-//! the tick is at most 10 ms ahead. Beyond that, keys share one more tick and increase in the bits that are
-//! otherwise random. No call waits, and times run ahead by a bounded amount. Formats without such bits (the
-//! draft's UUIDv8, 64-bit ids, ULIDs) report that they are exhausted.
+//! A generator that blocks until the clock advances would stop if the clock is set back. Without a limit, a
+//! hot loop would run ever further ahead. So a key claims a clock tick by one atomic operation as long as the
+//! tick is at most 10 ms ahead. Beyond that, keys share one more tick and increase in the bits that are
+//! otherwise random. Formats without such bits (the draft's UUIDv8, 64-bit ids, ULIDs) report that they are
+//! exhausted.
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,24 +13,22 @@ use std::sync::{Mutex, PoisonError};
 use crate::fork::Guard;
 use crate::random::Random;
 
-/// The order of a generator's keys. Its ordered part is a *head* (the time and in some kinds a counter) and a
-/// *tail* of further bits.
+/// The order of a generator's keys. A *head* is the time and in some kinds a counter, and a *tail* the
+/// further ordered bits.
 ///
-/// While the clock keeps up, each key [claims](Self::claim) its own head without a lock and draws a random
-/// tail. Otherwise keys [queue](Self::in_line) under one head with growing tails.
+/// While the clock keeps up, each key [claims](Self::claim) its own head and draws a random tail. Otherwise
+/// keys [queue](Self::in_line) under one head with growing tails.
 pub(super) struct Sequencer {
     head: AtomicU64,
     line: Mutex<Option<Line>>,
 }
 
-/// The keys that share one claimed head.
 struct Line {
     head: u64,
     tail: u128,
     guard: Guard,
 }
 
-/// The bits after the time in a head, and their start at a new time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter {
     pub(super) bits: u32,
@@ -53,14 +51,14 @@ pub(super) struct Tails {
 pub(super) enum Start {
     Zero,
     Random,
-    /// A random start with the top bit clear, so that at least half of all tails remain.
+    /// At least half of all tails remain after it.
     LowerHalf,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     One,
-    /// A random step of 1 to 2^32, so that a key does not reveal the next one.
+    /// A step of 1 to 2^32, so that a key does not reveal the next one.
     Random,
 }
 
@@ -78,8 +76,8 @@ impl Sequencer {
         Self { head: AtomicU64::new(0), line: Mutex::new(None) }
     }
 
-    /// Claims `count` consecutive heads, all greater than earlier ones, and returns the first. Returns `None`
-    /// if the last of them would be more than `ahead` steps of time ahead of the clock.
+    /// Claims `count` consecutive new heads and returns the first. Returns `None` if the last would be more
+    /// than `ahead` steps of time ahead of the clock.
     #[inline]
     pub(super) fn claim(&self, time: u64, counter: Counter, count: u64, ahead: u64) -> Option<u64> {
         let Counter { bits, start } = counter;
@@ -100,8 +98,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the next key of the line: one more tail under the line's head if no later head exists and the
-    /// clock has not passed it, and otherwise a new head.
+    /// Returns one more tail under the line's head if no later head exists and the clock has not passed it,
+    /// and otherwise a new head.
     pub(super) fn in_line(
         &self,
         time: u64,
@@ -113,7 +111,7 @@ impl Sequencer {
         key
     }
 
-    /// Does the same as [`in_line`](Self::in_line) for many keys under one lock.
+    /// Takes one lock for many keys.
     pub(super) fn all_in_line(
         &self,
         now: u64,

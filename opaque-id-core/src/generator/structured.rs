@@ -1,4 +1,4 @@
-//! Structured keys from the clock: the sequence is the time in steps of 3.7 ns, and the nonce is random.
+//! A generator of structured keys.
 
 use super::clock::{Clock, SystemClock};
 use super::constructors;

@@ -1,4 +1,4 @@
-//! ULIDs: monotonic ULIDs that grow by one within a millisecond, and random ULIDs.
+//! A generator of ULIDs.
 
 use super::clock::{Clock, SystemClock};
 use super::constructors;
@@ -11,9 +11,9 @@ use crate::random::{Random, SystemRandom};
 /// any thread.
 ///
 /// Monotonic keys follow [the spec](https://github.com/ulid/spec#monotonicity): within a millisecond, and
-/// while the clock is behind the last key, the random component grows by one. If it overflows, `generate`
-/// fails until the clock advances. So a key reveals the next key of its millisecond. If you show raw keys,
-/// use [`generate_random`](Self::generate_random).
+/// while the clock is behind, the random component grows by one. If it overflows, `generate` fails until the
+/// clock advances. So a key reveals the next key of its millisecond. If you show raw keys, use
+/// [`generate_random`](Self::generate_random).
 #[derive(Debug)]
 pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,
@@ -39,8 +39,7 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
         self.next(TAILS).map_err(|_| KeyError::Exhausted { kind: "ULID" })
     }
 
-    /// Generates a key with 80 random bits and without an order within its millisecond. A range of times
-    /// finds these keys like the monotonic ones.
+    /// Generates a key with 80 random bits and without an order within its millisecond.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -50,7 +49,6 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
         Ulid::from_parts(self.millis(), random() << 64 | random())
     }
 
-    /// Generates a key for [`Generate`](super::Generate). It does not fail.
     pub(super) fn generate_or_next_milli(&self) -> Ulid {
         self.next(Tails { overflow: OnOverflow::NextHead, ..TAILS })
             .expect("the next head is taken on overflow")

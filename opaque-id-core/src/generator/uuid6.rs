@@ -1,4 +1,4 @@
-//! UUIDv6s: the time in steps of 100 ns and random bits.
+//! A generator of UUIDv6s.
 
 use super::clock::{Clock, SystemClock};
 use super::constructors;
@@ -9,10 +9,9 @@ use crate::random::{Random, SystemRandom};
 
 /// A generator of [`Uuid6`]s. Each key is greater than all earlier keys of the generator in any thread.
 ///
-/// The time has steps of 100 ns. Clock sequence and node are random in each key (RFC 9562, section 5.6),
-/// except for the bit that marks the node as not a MAC address (section 6.10). If keys are requested faster
-/// than the clock advances, or it is set back, keys run at most 10 ms ahead and then their random bits grow,
-/// as with [`Uuid7Generator`](super::Uuid7Generator).
+/// Clock sequence and node are random in each key (RFC 9562, section 5.6), except for the bit that marks the
+/// node as not a MAC address (section 6.10). In a burst, keys run at most 10 ms ahead of the clock and then
+/// their random bits grow, as with [`Uuid7Generator`](super::Uuid7Generator).
 #[derive(Debug)]
 pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,
@@ -20,14 +19,12 @@ pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-/// The limit for how far a key's time may be ahead of the clock: 10 ms.
 const AHEAD: u64 = 100_000;
 
-/// Clock sequence and node without the bit that is always set.
 const TAILS: Tails =
     Tails { bits: 61, start: Start::LowerHalf, step: Step::Random, overflow: OnOverflow::NextHead };
 
-/// The multicast bit of the node's first byte. No network card's own address sets it.
+/// No network card's own address sets this bit.
 const MULTICAST_BIT: u32 = 40;
 
 constructors!(Uuid6Generator);
@@ -50,7 +47,7 @@ impl<C: Clock, R: Random> Uuid6Generator<C, R> {
                 (time, u64::try_from(tail).expect("61 bits"))
             }
         };
-        // The tail goes around the bit that is always set, so that keys keep their order.
+        // The tail goes around this bit, so that keys keep their order.
         let low = tail & ((1 << MULTICAST_BIT) - 1);
         let tail = tail >> MULTICAST_BIT << (MULTICAST_BIT + 1) | 1 << MULTICAST_BIT | low;
         let clock_sequence = u16::try_from(tail >> 48).expect("14 bits");

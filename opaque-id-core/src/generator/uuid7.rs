@@ -1,4 +1,4 @@
-//! UUIDv7s by each method of RFC 9562, section 6.2, one by one or in batches.
+//! A generator of UUIDv7s.
 
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
@@ -18,8 +18,7 @@ use crate::random::{Random, SystemRandom};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Uuid7Method {
-    /// Method 3 with 12 bits, the default. Keys have 62 random bits, and the clocks of different processes
-    /// order their keys down to 244 ns.
+    /// The default. The clocks of different processes order their keys down to 244 ns.
     #[default]
     Fraction,
     /// Method 3 with 10 bits.
@@ -61,7 +60,6 @@ impl Uuid7Method {
         Ticks::unix(time_bits, 1_000 << bits)
     }
 
-    /// Returns how tails grow in a burst that is faster than the clock.
     const fn tails(self) -> Tails {
         Tails {
             bits: self.tail_bits(),
@@ -71,7 +69,7 @@ impl Uuid7Method {
         }
     }
 
-    /// Returns a tail of random bits. Only tails in a line have more than 64 bits.
+    /// Only tails in a line have more than 64 bits.
     #[inline(always)]
     fn tail(self, random: u64) -> u128 {
         u128::from(random >> u64::BITS.saturating_sub(self.tail_bits()))
@@ -92,17 +90,16 @@ const COUNTER_BITS: u32 = 12;
 
 const PIECE: usize = 64;
 
-/// The limit for how far a key's time may be ahead of the clock.
 const AHEAD_MILLIS: u64 = 10;
 
 /// A generator of [`Uuid7`]s. Each key is greater than all earlier keys of the generator in any thread.
 ///
-/// A key costs two readings of the clock (docs/PERFORMANCE.md, *Generators*): it claims the next step of the
-/// time with one atomic operation. If keys are requested faster than steps pass, their times run ahead of the
-/// clock, by at most 10 ms (41,000 keys, by default). Beyond that, and while the clock is behind the last
-/// key, keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise random (method 2).
-/// So no key is ever repeated or out of order, and no call waits for the clock. The times then run ahead only
-/// by one step each time that sharing begins, and by one step per billion keys that share a step.
+/// A key reads the clock twice and claims the next step of the time with one atomic operation
+/// (docs/PERFORMANCE.md, *Generators*). In a burst, times run ahead of the clock by at most 10 ms (41,000
+/// keys, by default). Beyond that, and while the clock is behind the last key, keys share one step and grow
+/// by a random 1 to 2^32 in the bits that are otherwise random (method 2). So no key is ever repeated or out
+/// of order, and no call blocks. The times then run ahead by one step each time that sharing begins, and by
+/// one step per billion keys that share a step.
 ///
 /// ```
 /// use opaque_id_core::generator::Uuid7Generator;
@@ -157,15 +154,15 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
     #[must_use]
     #[inline]
     pub fn generate(&self) -> Uuid7 {
-        // A constant method lets the compiler know the layout of the default.
+        // A constant method lets the compiler know the default's layout.
         match self.method {
             Uuid7Method::Fraction => self.generate_by(Uuid7Method::Fraction),
             method => self.generate_by(method),
         }
     }
 
-    /// Generates `count` keys in order. It reads the clock once, and needs one atomic operation if the next
-    /// 10 ms have room for all keys, and otherwise one lock.
+    /// Generates `count` keys in order. It reads the clock once, and takes a lock only if the next 10 ms have
+    /// no room for all keys.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
@@ -197,7 +194,7 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
             self.in_line(time, count, |key| keys.push(key));
             return keys;
         };
-        // One request for many random numbers costs as much as a request for one.
+        // One request for many random numbers costs as much as one for one.
         let mut bytes = [0; 8 * PIECE];
         let mut heads = first..;
         while keys.len() < count {

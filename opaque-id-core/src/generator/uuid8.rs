@@ -1,4 +1,4 @@
-//! UUIDv8s of the early drafts: a timestamp, a clock sequence that counts its keys, and a node.
+//! A generator of the drafts' UUIDv8s.
 
 use uuid::Uuid;
 
@@ -11,9 +11,9 @@ use crate::random::{Random, SystemRandom};
 /// A generator of UUIDv8s in a [`Uuid8Layout`]. Each key is greater than all earlier keys of the generator in
 /// any thread.
 ///
-/// The clock sequence counts the keys of one timestamp from zero, as the draft specifies (section 4.5.2). If
-/// the clock is set back, keys keep the last timestamp. If the sequence is exhausted, `generate` fails until
-/// the clock advances.
+/// The clock sequence counts the keys of one timestamp from zero (the draft's section 4.5.2). If the clock is
+/// set back, keys keep the last timestamp. If the sequence is exhausted, `generate` fails until the clock
+/// advances.
 #[derive(Debug)]
 pub struct Uuid8Generator<C = SystemClock, R = SystemRandom> {
     layout: Uuid8Layout,
@@ -42,8 +42,8 @@ impl<C: Clock, R: Random> Uuid8Generator<C, R> {
     /// Generates a key.
     ///
     /// # Errors
-    /// [`KeyError::Exhausted`] if 4,096 keys (in layouts of 32 and 48 bits) or 256 keys (60 and 64 bits)
-    /// already have the last timestamp, and the clock has not passed it.
+    /// [`KeyError::Exhausted`] if the timestamp already has 4,096 keys (in layouts of 32 and 48 bits) or 256
+    /// keys (60 and 64 bits), and the clock has not passed it.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.

@@ -1,5 +1,4 @@
-//! One block of AES-128. The module `x86_64` computes it if the CPU has AES instructions, and otherwise, or
-//! with the feature `portable`, the `aes` crate. The choice is made once per key.
+//! One block of AES-128, by the CPU's AES instructions in the module `x86_64`, or by the crate `aes`.
 
 use core::fmt;
 
@@ -11,13 +10,11 @@ use super::x86_64::{Instructions, RoundKeys};
 /// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random without the key. The
 /// text form and the tagged form use it.
 ///
-/// The same block always gives the same result, so an observer sees only whether two blocks are equal. It
-/// takes 1.3 times as long as an AES block that never leaves the vector registers (docs/PERFORMANCE.md,
-/// *Permutations*).
+/// An observer sees only whether two blocks are equal. It takes 1.3 times as long as an AES block that never
+/// leaves the vector registers (docs/PERFORMANCE.md, *Permutations*).
 #[derive(Clone)]
 pub struct AesBlock(Backend);
 
-/// The implementation. It is chosen once, when a key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -69,7 +66,7 @@ impl AesBlock {
     }
 }
 
-/// Encrypts by the crate. It is out of line because the crate's code for every CPU would burden each caller.
+/// Is out of line because the crate's code for every CPU would burden each caller.
 #[inline(never)]
 fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     let mut bytes = block.to_be_bytes().into();
@@ -77,7 +74,6 @@ fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     u128::from_be_bytes(bytes.into())
 }
 
-/// Decrypts by the crate, out of line like [`encrypt_by_crate`].
 #[inline(never)]
 fn decrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
     let mut bytes = block.to_be_bytes().into();
@@ -119,7 +115,6 @@ mod tests {
         }
     }
 
-    /// The AES Algorithm Validation Suite, section 6.4.1.
     fn monte_carlo(
         new: fn(&[u8; 16]) -> AesBlock,
         act: fn(&AesBlock, u128) -> u128,

@@ -8,8 +8,8 @@ const FIXED: u128 = 1 << 127;
 /// once and until the bit has its first value again.
 ///
 /// It is a permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. It takes
-/// two AES blocks on average, and the time reveals the number for a given block. Source: Black and Rogaway,
-/// *Ciphers with Arbitrary Finite Domains* (2002), section 3.
+/// two AES blocks on average, and the time reveals their number. Source: Black and Rogaway, *Ciphers with
+/// Arbitrary Finite Domains* (2002), section 3.
 #[derive(Clone, Debug)]
 pub struct CycleWalk(AesBlock);
 
@@ -35,7 +35,7 @@ impl CycleWalk {
     }
 }
 
-/// Walks the cycle of `block`. The loop ends because a permutation's cycle returns to `block` itself.
+/// The loop ends because a permutation's cycle returns to `block` itself.
 #[inline]
 fn walk(block: u128, step: impl Fn(u128) -> u128) -> u128 {
     let mut next = step(block);

@@ -1,5 +1,5 @@
-//! A Feistel network of two, four or six rounds over halves of 60 bits, with AES-128 as the round function.
-//! Types state whether the second half is a uniform nonce, as two rounds require.
+//! A Feistel network over halves of 60 bits. Types state whether the second half is a uniform nonce, as two
+//! rounds require.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -103,7 +103,6 @@ impl<N: Nonce> Halves<N> {
     }
 }
 
-/// Hides the halves because they may be parts of a key.
 impl<N: Nonce> fmt::Debug for Halves<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Halves(..)")
@@ -122,7 +121,6 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 
-/// The implementation. It is chosen once, when the keys are expanded.
 #[derive(Clone)]
 enum Backend<const ROUNDS: usize> {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]

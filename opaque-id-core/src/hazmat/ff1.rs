@@ -1,5 +1,4 @@
-//! FF1 of NIST SP 800-38G over 62 bits: ten Feistel rounds over halves of 31 bits, with AES-128 as the round
-//! function.
+//! FF1 of NIST SP 800-38G over 62 bits.
 
 use core::fmt;
 
@@ -24,14 +23,13 @@ pub const FF1_BITS: u32 = 2 * HALF_BITS;
 #[derive(Clone)]
 pub struct Ff1(Backend);
 
-/// The implementation. It is chosen once, when the key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86(Ff1Keys),
     Crate {
         aes: aes::Aes128Enc,
-        /// AES of *P*, combined with each round's block. It never changes because the tweak is empty.
+        /// AES of *P*. The empty tweak keeps it constant.
         first: u128,
     },
 }

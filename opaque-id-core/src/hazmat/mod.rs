@@ -1,7 +1,7 @@
 //! The permutations of the wire format. Each can be used alone.
 //!
-//! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents its
-//! guarantees and limits. Applications should use [`Keyring`](crate::Keyring) instead.
+//! The name is a warning: nothing here knows about resources, key ids or tags. Applications should use
+//! [`Keyring`](crate::Keyring) instead.
 //!
 //! All but FF1 come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values that
 //! represent 16 big-endian bytes.

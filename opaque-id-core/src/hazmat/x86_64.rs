@@ -1,16 +1,13 @@
-//! AES-128, and a Feistel network of it, in vector registers from end to end.
+//! AES-128, and Feistel networks of it, in vector registers from end to end.
 //!
-//! On x86-64 CPUs with AES instructions this module replaces the `aes` crate, and tests check that both give
-//! the same results. A single block takes that crate twice as long. On CPUs with VAES, it first computes
-//! eleven wide round keys that a single block does not need. It also reads a block from memory right after
-//! writing it as two halves, and a CPU cannot forward such a read. The cost depends on inlining and so on the
-//! user's profile: the same code took 1.3 or 2.5 times a block in registers. This module takes 1.3 in every
-//! profile (docs/PERFORMANCE.md, *Permutations*), and a Feistel network stays in registers through all its
-//! rounds. Remove this module when the crate is as fast for a single block.
+//! A single block takes the crate `aes` twice as long. With VAES, it first computes eleven wide round keys
+//! that a single block does not need. It also reads a block from memory right after writing it as two halves,
+//! and a CPU cannot forward such a read. Its cost depends on inlining and so on the user's profile: 1.3 or
+//! 2.5 times a block in registers. This module takes 1.3 in every profile (docs/PERFORMANCE.md,
+//! *Permutations*). Remove it when the crate is as fast for a single block.
 //!
-//! Besides `fork`, this is the only module with `unsafe`. Each `unsafe` block calls a safe function that
-//! needs CPU features, and has an [`Instructions`] or a [`RoundKeys`]. Both exist only if
-//! [`Instructions::detect`] has found these features.
+//! Each `unsafe` block calls a safe function that needs CPU features, and has an [`Instructions`] or a
+//! [`RoundKeys`]. Both exist only if [`Instructions::detect`] has found these features.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{
@@ -35,7 +32,6 @@ impl Instructions {
     }
 }
 
-/// The round keys of AES-128 (FIPS 197, section 5.2) for one direction.
 #[derive(Clone)]
 pub(super) struct RoundKeys([__m128i; 11]);
 
@@ -71,7 +67,7 @@ impl RoundKeys {
     }
 }
 
-/// Runs an even number of Feistel rounds, forwards to encrypt and backwards to decrypt.
+/// Runs an even number of rounds, forwards to encrypt and backwards to decrypt.
 #[inline]
 pub(super) fn feistel<const ROUNDS: usize, const ENCRYPTS: bool>(
     keys: &[RoundKeys; ROUNDS],
@@ -159,7 +155,6 @@ fn halves(block: u128) -> [u64; 2] {
     [(block >> 64) as u64, block as u64]
 }
 
-/// Loads the big-endian bytes of `block` into a register, the first one lowest.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load(block: u128) -> __m128i {
@@ -181,8 +176,7 @@ fn encrypt_rounds(keys: &RoundKeys, block: __m128i) -> __m128i {
     encrypt_onto(keys, block, _mm_setzero_si128())
 }
 
-/// Returns `other ^ AES(block)`. The last round key includes `other`, so the XOR costs no time once `block`
-/// is known.
+/// Returns `other ^ AES(block)`. The last round key includes `other`, so the XOR costs no time.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn encrypt_onto(RoundKeys(keys): &RoundKeys, block: __m128i, other: __m128i) -> __m128i {
@@ -215,7 +209,6 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
     store(decrypt_rounds(keys, load(block)))
 }
 
-/// Loads a half as the last eight bytes of a block for the round function.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load_half(half: u64) -> __m128i {
@@ -228,7 +221,7 @@ fn store_half(half: __m128i) -> u64 {
     _mm_cvtsi128_si64(reverse(half)).cast_unsigned()
 }
 
-/// Reverses all bytes. One shuffle both moves a half and swaps its bytes, a cycle less than two instructions.
+/// Reverses all bytes. One shuffle moves a half and swaps its bytes, a cycle less than two instructions.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn reverse(block: __m128i) -> __m128i {
@@ -271,7 +264,7 @@ fn ff1_starts(keys: &RoundKeys, first: u128) -> [__m128i; 10] {
     core::array::from_fn(|round| _mm_xor_si128(first, load((round as u128) << 32)))
 }
 
-/// Returns the low 32 bits of FF1's *y* in the low lane, in the order of the CPU.
+/// Returns the low 32 bits of FF1's *y* in the low lane.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn ff1_round(RoundKeys(keys): &RoundKeys, start: __m128i, half: __m128i) -> __m128i {

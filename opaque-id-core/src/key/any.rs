@@ -9,10 +9,9 @@ use uuid::Uuid;
 use super::{StructuredKey, Ulid, Uuid7};
 use crate::error::{Invalid, KeyProblem};
 
-/// A kind of internal key for tools that know it only at run time. It is parsed from its [`name`](Self::name)
-/// or from its name in the derive, such as `StructuredKey`.
-// This is not an enum because the compiler would print `Uuid7` with its whole path if a variant had this name
-// as well.
+/// A kind of internal key for tools that know it only at run time. It parses its [`name`](Self::name) and its
+/// name in the derive, such as `StructuredKey`.
+// In an enum with a variant `Uuid7`, the compiler would print the key `Uuid7` with its whole path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyKind(&'static str);
 
@@ -32,14 +31,13 @@ impl KeyKind {
     /// `u32`
     pub const U32: Self = Self("u32");
 
-    /// Returns the kind's name in the conformance kit: `uuid7`, `ulid`, `structured`, `uuid`, `i64`, `i32` or
-    /// `u32`.
+    /// Returns the kind's name: `uuid7`, `ulid`, `structured`, `uuid`, `i64`, `i32` or `u32`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
     }
 
-    /// Returns whether the keys are integers. Ids of integers do not depend on their width.
+    /// Returns whether the keys are integers.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(self, Self::I64 | Self::I32 | Self::U32)

@@ -1,5 +1,5 @@
-//! Integers as keys: `i64`, `i32` and `u32`. All have 64 bits in the wire format, so a resource keeps its ids
-//! when its column becomes wider.
+//! Integers as keys. All have 64 bits in the wire format, so a resource keeps its ids when its column becomes
+//! wider.
 
 use subtle::ConstantTimeEq;
 
@@ -119,20 +119,18 @@ integer! {
     i64,
     "a 64-bit integer (`BIGINT`, on MySQL and MariaDB also `BIGINT UNSIGNED` below 2^63; on SQLite `INTEGER`)",
     /// The key of a `BIGINT` column: an auto-incremented integer, or 64 bits of time, node and counter. It
-    /// also reads narrower columns, so an application can use `key = i64` before its columns become wider.
+    /// also reads narrower columns.
 }
 
 integer! {
     i32,
     "a 32-bit integer (`integer` on PostgreSQL, `INT` on MySQL and MariaDB, there also `INT UNSIGNED` below 2^31; on SQLite `INTEGER`)",
     /// The key of an `integer` or `INT` column, common with `serial` and `AUTO_INCREMENT`. It also reads
-    /// narrower and wider columns, and a value that does not fit is an error. Its ids stay the same when it
-    /// becomes an `i64`.
+    /// wider columns, and a value that does not fit is an error.
 }
 
 integer! {
     u32,
     "an unsigned 32-bit integer (`INT UNSIGNED` on MySQL and MariaDB; on SQLite `INTEGER`)",
-    /// The key of an `INT UNSIGNED` column of MySQL and MariaDB. Its ids stay the same when it becomes an
-    /// `i64`.
+    /// The key of an `INT UNSIGNED` column of MySQL and MariaDB.
 }

@@ -24,8 +24,7 @@ use crate::private::{Private, SerdeRepr};
 
 /// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`], `i64`, `i32` or `u32`.
 ///
-/// Only this crate implements it, because the wire format knows these kinds and treats all integers alike. A
-/// resource names its kind with `#[opaque_id(key = …)]`.
+/// Only this crate implements it. A resource names its kind with `#[opaque_id(key = …)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
@@ -39,7 +38,7 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// The kind's name for messages, such as `UUIDv7`.
     const KIND: &'static str;
 
-    /// The kind's number, below the number of kinds that must not share subkeys.
+    /// The kind's number. Different numbers must not share subkeys.
     #[doc(hidden)]
     const KIND_NUMBER: usize;
 
@@ -49,7 +48,7 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// Checks that a stored value is a key of this kind.
     ///
     /// # Errors
-    /// [`Invalid`] if it is not. The message never contains the value.
+    /// [`Invalid`] if it is not.
     #[inline]
     fn check(repr: Self::Repr) -> Result<(), Invalid> {
         let _ = repr;
@@ -60,7 +59,7 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     #[doc(hidden)]
     fn from_checked(repr: Self::Repr) -> Self;
 
-    /// Rounds up the count in a stored value, so that it no longer reveals the count. A time is not a count.
+    /// Rounds up a count in a stored value, so that it no longer reveals the count. A time is not a count.
     #[doc(hidden)]
     #[must_use]
     fn rounded_up(repr: Self::Repr) -> Self::Repr {
@@ -76,13 +75,11 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     const EXAMPLE: Self::Repr;
 }
 
-/// Rounds a count up to one significant digit and to a multiple of ten.
 fn round_up(count: u64) -> u64 {
     let step = 10_u64.pow(count.max(10).ilog10());
     count.div_ceil(step).saturating_mul(step)
 }
 
-/// Converts a key from and to its UUID. `Debug` names the kind and hides the key. `Display` shows the key.
 macro_rules! key_of_uuid {
     ($key:ident) => {
         impl From<$key> for ::uuid::Uuid {
@@ -133,7 +130,6 @@ macro_rules! key_of_uuid {
 
 pub(crate) use key_of_uuid;
 
-/// Writes the part of an `impl Key` for a key that is stored as its UUID.
 macro_rules! stored_as_uuid {
     () => {
         type Repr = ::uuid::Uuid;
@@ -150,7 +146,7 @@ macro_rules! stored_as_uuid {
 }
 use stored_as_uuid;
 
-/// The mask and the values of the bits that are the same in all keys.
+/// The bits that are the same in all keys.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct FixedBits<R> {
@@ -158,16 +154,15 @@ pub struct FixedBits<R> {
     pub value: R,
 }
 
-/// A stored type: [`Uuid`] (16 big-endian bytes, compared as bytes), `i64`, `i32` or `u32`. Only this crate
-/// implements it.
+/// A stored type: [`Uuid`] (16 big-endian bytes), `i64`, `i32` or `u32`. Only this crate implements it.
 pub trait Repr:
     Copy + Eq + Ord + Hash + Send + Sync + Unpin + Private + SerdeRepr + 'static
 {
     /// The type and its columns for messages.
     const COLUMN: &'static str;
 
-    /// Returns whether a value can be a key, by its type's name in the sqlx drivers. These drivers also read
-    /// text as bytes.
+    /// Returns whether a column type of the sqlx drivers can contain a key. These drivers also read text as
+    /// bytes.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
 
@@ -178,29 +173,29 @@ pub trait Repr:
         None
     }
 
-    /// Converts a value of a kind that is known only at run time, or returns `None` if it is of another type.
+    /// Converts a value, or returns `None` if it is of another type.
     #[doc(hidden)]
     #[must_use]
     fn from_any(key: AnyKey) -> Option<Self>;
 
-    /// Converts into a value of a kind that is known only at run time.
+    /// Converts into a value of any kind.
     #[doc(hidden)]
     #[must_use]
     fn to_any(self) -> AnyKey;
 
-    /// Returns the original value if sqlx's driver for MySQL wrapped an unsigned column into a signed
-    /// integer. Returns `None` if that value does not fit.
+    /// Returns the value of an unsigned column that sqlx's driver for MySQL wrapped into a signed integer, or
+    /// `None` if it does not fit.
     #[doc(hidden)]
     #[must_use]
     fn unwrapped(self, _column_type: &str) -> Option<Self> {
         Some(self)
     }
 
-    /// The number of tag bits in the plaintext block. Only an integer's block has room for a tag.
+    /// The number of tag bits in the plaintext block.
     #[doc(hidden)]
     const TAG_BITS: u32 = 0;
 
-    /// Converts the value into the plaintext block of the text form. Only integers use the tag.
+    /// Converts the value into the plaintext block of the text form.
     #[doc(hidden)]
     fn to_plaintext(self, tag: u64) -> u128;
 

@@ -10,20 +10,18 @@ use crate::random::{Random, SystemRandom};
 /// A structured key: a 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16
 /// big-endian bytes (Khuong 2022).
 ///
-/// Rows sort by sequence. The nonce is drawn uniformly for each key, so the uuid form needs only two rounds.
-/// Generate keys only with [`with_sequence`](Self::with_sequence), [`Generate`](crate::generator::Generate)
-/// or [`Shards`](crate::layout::Shards). This is a raw key: it reveals its sequence.
+/// Rows sort by sequence. The nonce must be uniform, so generate keys only with
+/// [`with_sequence`](Self::with_sequence), [`Generate`](crate::generator::Generate) or
+/// [`Shards`](crate::layout::Shards). This is a raw key: it reveals its sequence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
 
 const NONCE_BITS: u32 = 60;
 
-/// The top four bits of each 64-bit half. They are zero.
 const SPARE: u128 = 0xf000_0000_0000_0000_f000_0000_0000_0000;
 
 impl StructuredKey {
-    /// Generates a key with this sequence number and a new nonce. The sequence comes from the application or
-    /// the database.
+    /// Generates a key with a sequence number of the application or the database, and a new nonce.
     ///
     /// # Errors
     /// [`Invalid`] if the sequence is 2^60 or more.
@@ -34,7 +32,6 @@ impl StructuredKey {
         Self::from_parts(sequence, SystemRandom.next_u64())
     }
 
-    /// Creates a key with the upper 60 bits of `nonce`.
     pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, Invalid> {
         let nonce = nonce >> (u64::BITS - NONCE_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))

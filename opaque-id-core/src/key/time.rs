@@ -1,4 +1,4 @@
-//! Keys that contain a time, and the count of each kind.
+//! Keys that contain a time.
 
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,20 +24,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
     note = "if the keys have a layout with a time (`Int64Layout`, `Uuid8Layout`, `Uuid6`), use the layout: `layout.time(id.expose_key())`, `IdRange::all().within(layout.bounds(start..end))`"
 )]
 pub trait TimeKey: Copy + Ord {
-    /// Returns when the key was generated, with the key's precision: milliseconds for a
-    /// [`Uuid7`](crate::key::Uuid7) and a [`Ulid`](crate::key::Ulid), steps of 100 ns for a
+    /// Returns when the key was generated, with the key's precision: milliseconds, or steps of 100 ns for a
     /// [`Uuid6`](crate::layout::Uuid6). The clock may have been wrong, and a key may run ahead of it (see
     /// [`generator`](crate::generator)).
     fn time(self) -> SystemTime;
 
     /// Returns the smallest and the largest key with a [`time`](Self::time) in the range, for `BETWEEN`.
-    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. Without a key in the range,
-    /// the first key is greater than the second, and `BETWEEN` finds nothing.
+    /// Adjacent ranges (`a..b`, `b..c`) have no key in common. Without a key in the range, the first is
+    /// greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }
 
-/// A key's count of time: its bits, its steps and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     per_second: u64,
@@ -54,7 +52,7 @@ impl Ticks {
 
     pub(crate) const MILLIS: Self = Self::unix(48, 1_000);
 
-    /// The count of UUIDv1 and UUIDv6: 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
+    /// 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
     pub(crate) const GREGORIAN: Self =
         Self { per_second: 10_000_000, bits: 60, seconds_before_1970: 12_219_292_800 };
 
@@ -62,7 +60,7 @@ impl Ticks {
         u64::MAX >> (u64::BITS - self.bits)
     }
 
-    /// Returns the count at a time since 1970, at most the largest count. Steps must be 2^-34 s or longer.
+    /// Returns the count at a time since 1970, at most the largest. Steps must be 2^-34 s or longer.
     #[inline]
     pub(crate) fn at(self, since_1970: Duration) -> u64 {
         let seconds = since_1970.as_secs().saturating_add(self.seconds_before_1970);
@@ -71,7 +69,6 @@ impl Ticks {
         count.min(self.max())
     }
 
-    /// Returns the first nanosecond of a count. [`at`](Self::at) converts it back.
     pub(crate) fn time(self, count: u64) -> SystemTime {
         let seconds = count / self.per_second;
         let part = u128::from(count % self.per_second) * NANOS.unsigned_abs();
@@ -86,8 +83,6 @@ impl Ticks {
         .unwrap_or(UNIX_EPOCH)
     }
 
-    /// Returns the smallest and the largest key with a time in the range. `first` and `last` return the
-    /// smallest and the largest key of a count.
     pub(crate) fn bounds<K>(
         self,
         range: impl RangeBounds<SystemTime>,
@@ -112,7 +107,6 @@ impl Ticks {
         }
     }
 
-    /// Returns the first count with a time of `nanos` nanoseconds after the start or later.
     fn first_since(self, nanos: i128) -> i128 {
         let end = (i128::from(self.max() / self.per_second) + 2) * NANOS;
         let before = (nanos.clamp(0, end) - 1) * i128::from(self.per_second);

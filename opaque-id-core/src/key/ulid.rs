@@ -1,4 +1,4 @@
-//! ULIDs, their text, and their prefixes for object stores that list keys by prefix.
+//! ULIDs, their text, and their prefixes for object stores.
 
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
@@ -20,12 +20,11 @@ use crate::private::Private;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 
-/// The number of characters of the time. The 26 characters have 130 bits, two more than a ULID.
 const TIME_CHARS: u32 = 10;
 
 impl Ulid {
-    /// Creates a key from its parts: milliseconds since 1970 (48 bits) and the random component (80 bits). Higher
-    /// bits are ignored.
+    /// Creates a key from milliseconds since 1970 (48 bits) and the random component (80 bits). Higher bits
+    /// are ignored.
     #[must_use]
     pub const fn from_parts(unix_millis: u64, random: u128) -> Self {
         let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
@@ -44,8 +43,7 @@ impl Ulid {
     ///
     /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31
     /// prefixes of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are
-    /// multiples of the longer spans below. Each span is a 32nd of the one before it. For all of time the
-    /// list contains only the empty prefix.
+    /// multiples of the longer spans below. For all of time the list contains only the empty prefix.
     ///
     /// | characters | span |
     /// |---|---|
@@ -128,7 +126,6 @@ impl FromStr for Ulid {
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;
         lower.make_ascii_lowercase();
         match base32::decode_130(&lower) {
-            // The two spare bits in front of a ULID's 128 are zero.
             Ok((0, block)) => Ok(Self(Uuid::from_u128(block))),
             _ => Err(problem),
         }
@@ -166,8 +163,7 @@ mod tests {
         assert_eq!(&seeded.to_string()[..10], "01ARYZ6S41");
     }
 
-    /// The article gives its spans in days, hours, minutes, seconds and milliseconds. Its ninth is rounded
-    /// ("30 ms").
+    /// The article rounds its ninth span ("30 ms").
     #[test]
     fn spans_match_the_article() {
         let (second, minute, hour, day) = (1_000, 60_000, 3_600_000, 86_400_000);
@@ -185,7 +181,6 @@ mod tests {
         ] {
             assert_eq!(span(chars) / unit * unit, span_ms, "{chars}");
         }
-        // The objects and the prefixes are the article's.
         for object in [
             "01E5V475QFRCEHXKJAS3BRS6BV",
             "01E5V4KXFTP52C9M5DVPQ2XR8T",
@@ -212,7 +207,6 @@ mod tests {
         assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
     }
 
-    /// The figures are those of docs/PERFORMANCE.md.
     #[test]
     fn prefixes_of_an_hour() {
         let october = 1_790_812_800_000; // 2026-10-01
@@ -227,8 +221,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with brute force: every millisecond near the range, and the shortest list by dynamic
-        /// programming over all prefixes.
+        /// Brute force: every millisecond near the range, and the shortest list by dynamic programming.
         #[test]
         #[cfg_attr(miri, ignore = "up to 5,000 texts, each compared with all prefixes")]
         fn prefixes_cover_exactly_the_range(start in 0..1_u64 << 48, length in 0..5_000_u64) {
@@ -242,7 +235,6 @@ mod tests {
                     prop_assert_eq!(count, usize::from((start..=end).contains(&millis)));
                 }
             }
-            // `shortest[i]` is the least number of prefixes that cover the first i milliseconds.
             let mut shortest = vec![0; usize::try_from(end - start).expect("small") + 2];
             for i in 1..shortest.len() {
                 let stop = start + i as u64;

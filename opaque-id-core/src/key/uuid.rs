@@ -1,4 +1,4 @@
-//! UUIDs of any version as keys, and as the stored form of every key of 16 bytes.
+//! UUIDs of any version as keys.
 
 use uuid::Uuid;
 
@@ -72,7 +72,6 @@ impl FixedBits<Uuid> {
     }
 }
 
-/// The key is any UUID, such as a v4 of an existing schema, or any other 16 bytes.
 impl Key for Uuid {
     type Repr = Self;
 

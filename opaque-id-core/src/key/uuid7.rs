@@ -1,4 +1,4 @@
-//! UUIDv7s as keys: the check of version and variant, and the time.
+//! UUIDv7s as keys.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -13,14 +13,14 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 /// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits for order and
 /// randomness, in 16 big-endian bytes.
 ///
-/// It may come from any generator, such as this crate's ([`Generate`](crate::generator::Generate)),
-/// PostgreSQL 18's `uuidv7()` or the `uuid` crate's. This is a raw key: it reveals when its row was created.
+/// It may come from any generator, such as PostgreSQL 18's `uuidv7()`. This is a raw key: it reveals when its
+/// row was created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 
 impl Uuid7 {
-    /// Creates a key from the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits)
-    /// and `rand_b` (62 bits). Higher bits are ignored.
+    /// Creates a key from milliseconds since 1970 (48 bits), `rand_a` (12 bits) and `rand_b` (62 bits).
+    /// Higher bits are ignored.
     #[must_use]
     pub const fn from_parts(unix_millis: u64, rand_a: u16, rand_b: u64) -> Self {
         let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
@@ -35,9 +35,9 @@ impl Uuid7 {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// Returns the time with a fraction of the millisecond from the `bits` bits after the milliseconds (RFC
-    /// 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys with a fraction: by
-    /// default, this crate's keys and PostgreSQL's have one of 12 bits. Other keys have random bits there.
+    /// Returns the time with a fraction of the millisecond from the next `bits` bits (RFC 9562, section 6.2,
+    /// method 3), at most 20. By default, this crate's keys and PostgreSQL's have a fraction of 12 bits.
+    /// Other keys have random bits there.
     #[must_use]
     pub fn time_with_fraction(self, bits: u32) -> SystemTime {
         let bits = bits.min(20);

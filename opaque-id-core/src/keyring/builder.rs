@@ -1,4 +1,4 @@
-//! Builds a keyring from one sealing secret and up to three opening secrets under different key ids.
+//! Builds a keyring.
 
 use std::sync::Arc;
 
@@ -12,8 +12,7 @@ use crate::error::{Invalid, KeyringError, SecretProblem};
 pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
 
 impl Keyring {
-    /// Returns a builder for secrets in the caller's hands. Usually [`from_env`](Self::from_env) is the
-    /// better choice.
+    /// Returns a builder. Usually [`from_env`](Self::from_env) is the better choice.
     pub fn builder() -> KeyringBuilder {
         KeyringBuilder::default()
     }
@@ -29,8 +28,8 @@ impl Keyring {
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as the answer of a
-    /// secret store. Messages call the text `source_name`. The caller should wipe the text.
+    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as a secret
+    /// store's answer. Messages call it `source_name`. The caller should wipe the text.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and its fault, never the secret.
@@ -58,8 +57,7 @@ impl Keyring {
     }
 }
 
-/// A builder for a [`Keyring`] with one sealing secret and up to three that only open. [`Keyring`] has an
-/// example.
+/// A builder for a [`Keyring`].
 #[derive(Debug, Default)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct KeyringBuilder {
@@ -68,13 +66,13 @@ pub struct KeyringBuilder {
 }
 
 impl KeyringBuilder {
-    /// Adds the secret that seals. It also opens its own ids. A keyring has exactly one.
+    /// Adds the secret that seals and opens. A keyring has exactly one.
     pub fn sealing(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.sealing.push((key_id, secret.into()));
         self
     }
 
-    /// Adds a secret that only opens. It is retiring, or other machines are about to seal with it.
+    /// Adds a secret that only opens: a retiring one, or one that other machines are about to seal with.
     pub fn opening(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.opening.push((key_id, secret.into()));
         self
@@ -83,9 +81,8 @@ impl KeyringBuilder {
     /// Builds the keyring.
     ///
     /// # Errors
-    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice,
-    /// if a secret is one byte repeated or appears twice, or if the sealing secret is
-    /// [`MasterSecret::example`].
+    /// [`KeyringError`] unless there is exactly one sealing secret, if a key id is above 3 or appears twice,
+    /// if a secret is one byte repeated or appears twice, or if [`MasterSecret::example`] seals.
     pub fn build(self) -> Result<Keyring, KeyringError> {
         match self.sealing.len() {
             0 => return Err(KeyringError::NoSealingSecret),
@@ -102,7 +99,7 @@ impl KeyringBuilder {
     }
 }
 
-/// Removes the white space of FORMAT.md, section 14. Unicode has more, and languages differ in it.
+/// Unicode has more white space, and languages differ in it.
 fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r'])
 }
@@ -118,7 +115,7 @@ impl Secrets {
             return Err(SecretProblem::Subkeys.into());
         }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
-        // A long number may be a secret in the wrong place, so the error never repeats it.
+        // The error never repeats a long number, because it may be a misplaced secret.
         let [digit @ b'0'..=b'3'] = trimmed(key_id).as_bytes() else {
             return Err(SecretProblem::KeyId.into());
         };
@@ -135,7 +132,7 @@ impl Secrets {
         if secret.is_one_byte() {
             return Err(SecretProblem::OneByte.into());
         }
-        // The first secret seals, and the example must not.
+        // The first secret seals.
         if self.added.is_empty() && secret.is_example() {
             return Err(SecretProblem::Example.into());
         }

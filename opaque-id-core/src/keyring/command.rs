@@ -1,5 +1,4 @@
-//! Unwraps secrets by a command. Its pipes never block, because a command may stop reading, write early, or
-//! leave a process behind.
+//! Unwraps secrets by a command.
 
 use core::error::Error;
 use core::{fmt, mem};
@@ -17,15 +16,14 @@ use zeroize::Zeroizing;
 use super::file::MAX_LEN;
 use super::{ENV_VARIABLE, UnwrapSecrets};
 
-/// Unwraps secrets by a command such as `age`, `sops`, `systemd-creds`, `vault` or a cloud's command line.
-/// The command reads the wrapped bytes from its standard input and writes the text to its standard output.
+/// Unwraps secrets by a command such as `age`, `sops`, `systemd-creds` or `vault`. It reads the wrapped bytes
+/// from its standard input and writes the text to its standard output.
 ///
 /// It runs without a shell, in its own process group and without the variable `OPAQUE_ID_KEYS`. After its
-/// [`time_limit`](Self::time_limit), the group is killed. Its standard error is the application's. Processes
-/// that it leaves running, such as an agent, do not delay the result.
+/// [`time_limit`](Self::time_limit), the group is killed. Processes that it leaves running, such as an agent,
+/// do not delay the result. Its standard error is the application's.
 ///
-/// If the application ignores the signal `SIGCHLD`, the system does not report whether the command succeeded,
-/// and its output counts.
+/// If the application ignores the signal `SIGCHLD`, the command's status is unknown, and its output counts.
 ///
 /// ```no_run
 /// use opaque_id_core::Keyring;
@@ -56,8 +54,8 @@ impl UnwrapByCommand {
         self
     }
 
-    /// Sets the time limit of the command. The default is 30 seconds. A command that exceeds the limit is
-    /// killed, and [`SharedKeyring::watch`](super::SharedKeyring::watch) reports an error.
+    /// Sets the time limit of the command, by default 30 seconds. Beyond it, the command is killed, and
+    /// reading fails.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
@@ -100,7 +98,7 @@ impl UnwrapSecrets for UnwrapByCommand {
 }
 
 enum End {
-    /// The command's output, and its status. The status is `None` if the application ignores `SIGCHLD`.
+    /// The status is `None` if the application ignores `SIGCHLD`.
     Exited(Zeroizing<Vec<u8>>, Option<ExitStatus>),
     TooLong,
     TimeOver,
@@ -116,16 +114,15 @@ fn run(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<End> 
         ioctl_fionbio(stdin, true)?;
     }
     let start = Instant::now();
-    // The buffer has its full length from the start, because growing would leave a copy behind.
+    // Growing would leave a copy behind.
     let mut output = Zeroizing::new(vec![0; MAX_LEN + 1]);
     let mut len = 0;
     loop {
-        // The check comes before the reading, so that all output before the end is read.
+        // This precedes the reading, so that all output before the end is read.
         let exited = exited(child)?;
         match stdin.as_mut().map(|stdin| stdin.write(input)) {
             Some(Ok(written)) => input = &input[written..],
             Some(Err(error)) if is_later(&error) => {}
-            // The command has stopped reading.
             _ => input = &[],
         }
         if input.is_empty() {

@@ -1,4 +1,4 @@
-//! Reads secrets from a file that other users cannot access (its group may read it), and wipes the bytes.
+//! Reads secrets from a file.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -9,15 +9,15 @@ use zeroize::Zeroizing;
 use super::{Keyring, MasterSecret};
 use crate::error::KeyringError;
 
-/// The limit of a file, in bytes. It leaves room for four entries and many comments.
+/// The limit has room for four entries and many comments.
 pub(super) const MAX_LEN: usize = 64 * 1024;
 
 impl Keyring {
-    /// Reads the secrets from a file. It has the entries of [`from_env`](Self::from_env), separated by commas
-    /// or line ends. Lines that start with `#` are comments.
+    /// Reads the secrets from a file: the entries of [`from_env`](Self::from_env), separated by commas or
+    /// line ends. Lines that start with `#` are comments.
     ///
-    /// On Unix the file's mode must be private, as for an SSH key: only the owner may write it, and only the
-    /// owner and the group may read it (`chmod 600`, or 640). The owner is not checked.
+    /// On Unix only the owner may write the file, and only the owner and the group may read it (`chmod 600`,
+    /// or 640). The owner is not checked.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and its fault, never the secret.
@@ -25,9 +25,9 @@ impl Keyring {
         read_file(path.as_ref(), true, Self::from_entries)?
     }
 
-    /// Reads the secrets as [`from_file`](Self::from_file) does, but does not check the file's mode. Use it
-    /// for a file that only this container sees and that the platform mounts readable by others, such as a
-    /// Kubernetes secret without `defaultMode`.
+    /// Reads the secrets as [`from_file`](Self::from_file) does, with any mode. Use it for a file that only
+    /// this container sees and that the platform mounts readable by others, such as a Kubernetes secret
+    /// without `defaultMode`.
     ///
     /// # Errors
     /// The same as [`from_file`](Self::from_file), except for the file's mode.
@@ -59,7 +59,7 @@ pub(super) fn bytes(path: &Path, is_private: bool) -> Result<Zeroizing<Vec<u8>>,
     if is_private && let Some(mode) = shared_mode(&file).map_err(unreadable)? {
         return Err(KeyringError::Shared { source_name: name(path), mode });
     }
-    // With room to spare the buffer does not grow, so no copy is left behind and no other buffer is used.
+    // A buffer that grows would leave a copy behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
     file.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     match bytes.len() > MAX_LEN {
@@ -80,10 +80,10 @@ fn name(path: &Path) -> String {
 fn shared_mode(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::MetadataExt;
 
-    /// The bits that others must not have. The group may read.
+    /// The group may read.
     const OTHERS: u32 = 0o037;
 
-    // The metadata is that of the open file, even if its path now leads elsewhere.
+    // The path may lead elsewhere by now.
     let metadata = file.metadata()?;
     let mode = metadata.mode() & 0o777;
     Ok(Some(mode).filter(|mode| metadata.is_file() && mode & OTHERS != 0))

@@ -1,4 +1,4 @@
-//! Internal ids in logs and errors, sealed for their own audience.
+//! Internal ids in logs and errors.
 
 use core::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -24,31 +24,12 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
 ///
 /// Logs and error messages then identify the row and still contain no key. The text is sealed for the
 /// [audience](Keyring::for_audience) `logs`, always in the text form, so it is unrelated to the id that an
-/// API shows. No API accepts it: parsing an [`External`](crate::External) from it fails, and the error names
-/// the reason. `opaque-id open` opens it.
+/// API shows. No API accepts it, and `opaque-id open` opens it.
 ///
-/// Call it once at start, in `main`. The last call counts. Pass the [`SharedKeyring`] if secrets are replaced
+/// Call it once at start, in `main`; the last call counts. Pass the [`SharedKeyring`] if secrets are replaced
 /// at run time. An id stays hidden if another resource with another kind of key has its domain.
 ///
-/// ```
-/// use opaque_id_core::keyring::reveal_in_logs;
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "part", key = i64)]
-/// struct Part;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = Internal::<Part>::from_key(42)?;
-/// assert_eq!(format!("{id:?}"), "Internal<part>(..)");
-///
-/// reveal_in_logs(&keyring);
-/// let shown = format!("{id:?}");
-/// assert!(shown.starts_with("Internal<part>(part_log"));
-/// let text = &shown["Internal<part>(".len()..shown.len() - 1];
-/// assert!(text.parse::<External<Part>>().is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The [`manual`](crate::manual#logs) has an example.
 pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     let shared = keyring.into();
     let last = of_logs(shared.current());
@@ -83,7 +64,7 @@ fn seal<T: OpaqueId>(repr: ReprOf<T>) -> Option<String> {
     Some(form::to_log(Text::write(T::PREFIX, body, &mut TextBuffer::new())))
 }
 
-/// Writes an internal id. It is sealed after a call of [`reveal_in_logs`] and hidden otherwise.
+/// Writes an internal id, sealed after a call of [`reveal_in_logs`] and hidden otherwise.
 ///
 /// # Errors
 /// The formatter's own.

@@ -2,8 +2,8 @@ use super::Keyring;
 use super::opened::Count;
 
 impl Keyring {
-    /// Sets the metrics of the crate `metrics` that the keyring counts itself, because counting an opened id
-    /// must not cost more than opening it. Call it where your exporter is read, or every few seconds.
+    /// Sets the metrics of the crate `metrics` that the keyring counts itself. Call it where your exporter is
+    /// read, or every few seconds.
     ///
     /// | metric | meaning |
     /// |---|---|
@@ -13,8 +13,8 @@ impl Keyring {
     ///
     /// Two more counters need no call. `opaque_id_refused_total` counts refused ids and cursors, with
     /// `resource` and `reason` (`malformed`, `other_resource`, `unknown_key_id`, `not_genuine`,
-    /// `old_id_ended`, `old_id_never_shown`, `old_id_ambiguous`). The resource is `any` if a text has no
-    /// prefix of an [`AnyId`](crate::AnyId). `opaque_id_old_ids_total` counts accepted old ids, with
+    /// `old_id_ended`, `old_id_never_shown`, `old_id_ambiguous`). The resource is `any` for an
+    /// [`AnyId`](crate::AnyId) with another prefix. `opaque_id_old_ids_total` counts accepted old ids, with
     /// `resource` and `form`.
     pub fn record_metrics(&self) {
         for key_id in self.key_ids() {

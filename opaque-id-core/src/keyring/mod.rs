@@ -51,9 +51,9 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys};
 /// Up to four master secrets. One of them seals, and all of them open.
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone. Create one at start and put it into the application's
-/// state, or a [`SharedKeyring`] to replace secrets without a restart. The first use of a resource derives
-/// its subkeys, and the first opening in a thread creates the thread's counters. After that, nothing here
-/// allocates or locks (docs/PERFORMANCE.md). Secrets are wiped on drop, and `Debug` shows only key ids.
+/// state, or a [`SharedKeyring`] to replace secrets without a restart. After the first use of a resource and
+/// the first opening in a thread, nothing here allocates or locks. Secrets are wiped on drop, and `Debug`
+/// shows only key ids.
 ///
 /// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret
 /// and keep the old one for opening: every id has another text now. Convert old ids with
@@ -94,13 +94,13 @@ impl Keyring {
         Self(Arc::new(Inner { sealing, secrets, opened }))
     }
 
-    /// Returns the keyring of an audience, such as a partner. It has other ids, so two audiences cannot tell
-    /// which of their ids belong to the same row, and it opens no id of another audience. OpenID Connect
-    /// calls such ids pairwise.
+    /// Returns the keyring of an audience, such as a partner. Its ids differ, so two audiences cannot tell
+    /// which of their ids belong to the same row. It opens no id of another audience. OpenID Connect calls
+    /// such ids pairwise.
     ///
-    /// Its secrets are derived from the secrets of this keyring, so it rotates with this keyring. Both have
-    /// the same counts. Deriving it takes some microseconds, and so does each resource's first use, so keep
-    /// it while this keyring is in use.
+    /// Its secrets are derived from this keyring's, so both rotate together and have the same counts.
+    /// Deriving it and each resource's first use take some microseconds, so keep it while this keyring is in
+    /// use.
     ///
     /// ```
     /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -123,7 +123,7 @@ impl Keyring {
         Self::new(self.0.sealing, secrets, Arc::clone(&self.0.opened))
     }
 
-    /// Seals an internal id. Returns the same external id every time, until the sealing secret changes.
+    /// Seals an internal id. The external id stays the same until the sealing secret changes.
     #[must_use]
     #[inline]
     pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
@@ -132,9 +132,8 @@ impl Keyring {
         External::new(sealed)
     }
 
-    /// Opens an external id. Success does not mean that the row exists. Unless the resource's ids carry a tag
-    /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)), it does not mean that the id is
-    /// genuine either.
+    /// Opens an external id. Success shows neither that the row exists nor, unless ids carry a tag
+    /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)), that the id is genuine.
     ///
     /// # Errors
     /// [`OpenError`] if the keyring lacks the secret, or the id cannot be genuine. Answer a client "not
@@ -192,8 +191,7 @@ impl Keyring {
         Ok(Position::of_row(id))
     }
 
-    /// Seals an id again with the sealing secret, without the database. An id that this secret sealed does
-    /// not change.
+    /// Seals an id again with the sealing secret, without the database. An id of this secret does not change.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -213,7 +211,7 @@ impl Keyring {
     }
 
     /// Returns the number of genuine ids and cursors that this keyring and its clones have opened with a
-    /// secret: ids with a correct tag, and ids without a tag that were [confirmed](Self::confirm).
+    /// secret: any with a correct tag, and [confirmed](Self::confirm) ids without a tag.
     ///
     /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring
     /// secret, no client needs the secret any more.
@@ -222,23 +220,22 @@ impl Keyring {
         self.count(Count::Authenticated, key_id) + self.confirmed_count(key_id)
     }
 
-    /// Returns the number of confirmed ids, at most the number of opened ids.
     fn confirmed_count(&self, key_id: KeyId) -> u64 {
         let opened = self.count(Count::Unauthenticated, key_id);
         self.count(Count::Confirmed, key_id).min(opened)
     }
 
     /// Returns the number of ids without a tag that were opened with a secret and not
-    /// [confirmed](Self::confirm). Any client can make up such ids, so do not keep a secret for this count
-    /// alone. In an application that confirms, it counts ids without a row and renewed ids.
+    /// [confirmed](Self::confirm). Any client can make them up, so do not keep a secret for this count alone.
+    /// In an application that confirms, it counts ids without a row and renewed ids.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id).saturating_sub(self.confirmed_count(key_id))
     }
 
-    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). Ids with a tag are
-    /// counted when they are opened, so it does nothing for them. Call it once per id that this keyring or a
-    /// clone has opened: more ids than were opened are never counted.
+    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for
+    /// ids with a tag, because opening counts them. Call it once per opened id; more ids than were opened are
+    /// never counted.
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
@@ -250,15 +247,16 @@ impl Keyring {
         self.0.opened.get(what, key_id)
     }
 
-    /// Returns a value that shows whether two environments have the same secret under a key id, and that
-    /// reveals nothing about it. Returns `None` if there is no such secret.
+    /// Returns a value that shows whether two environments have the same secret under a key id, and reveals
+    /// nothing about it. Returns `None` without such a secret.
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
         self.secret(key_id).map(Secret::check_value)
     }
 
-    /// Compares the secrets with check values that the application has remembered next to its rows, and returns the text to remember from
-    /// now on: the check values of all secrets of this keyring. Without this, a lost file of secrets that is made again changes every id.
+    /// Compares the secrets with the remembered check values and returns the text to remember from now on:
+    /// the check values of all secrets. Without this check, a lost file of secrets that is made again changes
+    /// every id.
     ///
     /// Call it at start, and when a [`SharedKeyring`] has replaced its secrets. Pass `None` at the first start, and write the result into
     /// a row of the database.
@@ -303,8 +301,8 @@ impl Keyring {
     }
 
     /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes
-    /// it to `act`. Returns `None` if there is no such secret, or if it is the public example secret. It is
-    /// for crates of this family, and FORMAT.md's registry lists their labels.
+    /// it to `act`. Returns `None` without such a secret and for the public example secret. It is for crates
+    /// of this family; FORMAT.md lists their labels.
     ///
     /// `act` runs on a stack that is wiped afterwards. It must put its results from the subkey on the heap.
     #[doc(hidden)]
@@ -320,8 +318,7 @@ impl Keyring {
     }
 
     /// Derives the subkeys of a domain's ids and cursors from the secret with this key id, joined as in
-    /// FORMAT.md, and passes them to `act`. Otherwise it is like [`with_subkey`](Self::with_subkey). It is
-    /// for the command `opaque-id`.
+    /// FORMAT.md, like [`with_subkey`](Self::with_subkey). It is for the command `opaque-id`.
     #[doc(hidden)]
     pub fn with_id_subkeys<R>(
         &self,

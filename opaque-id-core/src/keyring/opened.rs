@@ -1,5 +1,4 @@
-//! Counts of opened ids. An atomic addition to a shared counter would cost half as much as opening an id, and
-//! threads would wait for each other.
+//! Counts of opened ids. An atomic addition to a shared counter would cost half as much as opening an id.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +6,11 @@ use thread_local::ThreadLocal;
 
 use super::KeyId;
 
-/// Counts of opened ids by key id.
-///
-/// Each thread has its own cell, so counting needs neither a lock nor a locked instruction. A reader adds up
-/// the cells.
+/// Each thread has its own cell, so counting needs neither a lock nor a locked instruction.
 #[derive(Default)]
 pub(super) struct Opened(ThreadLocal<Cell>);
 
-/// A thread's counts, aligned to a pair of cache lines so that threads do not slow each other down.
+/// A pair of cache lines, so that threads do not slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
 struct Cell([[AtomicU64; 4]; 3]);
@@ -22,7 +18,6 @@ struct Cell([[AtomicU64; 4]; 3]);
 #[derive(Clone, Copy)]
 pub(super) enum Count {
     Authenticated,
-    /// An id without a tag, possibly made up.
     Unauthenticated,
     /// An id without a tag and with a row.
     Confirmed,
@@ -37,8 +32,7 @@ impl Opened {
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Creates the thread's cell. It is out of line because its alignment would cost each caller its own
-    /// frame.
+    /// Is out of line because the cell's alignment would cost each caller its own frame.
     #[cold]
     #[inline(never)]
     fn first(&self) -> &Cell {

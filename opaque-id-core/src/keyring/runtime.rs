@@ -12,9 +12,8 @@ use crate::key::{AnyKey, Key, KeyKind, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use crate::prefix::{cursor_prefix, is_prefix};
 use crate::subkeys::{IdSubkeys, Subkeys};
 
-/// A resource that is known only at run time, for tools that read its prefix, its kind of key and its form
-/// from a command line or a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead, because
-/// it gives each resource its own types.
+/// A resource that is known only at run time, for tools that read its prefix, kind of key and form from a
+/// command line or a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead.
 ///
 /// ```
 /// use opaque_id_core::form::FormKind;
@@ -40,7 +39,7 @@ impl RuntimeResource {
     /// Creates a resource and derives the subkeys of its domain from each secret of the keyring.
     ///
     /// # Errors
-    /// [`Invalid`] if the prefix is invalid, if the domain is empty, or if the kind of key has no such form.
+    /// [`Invalid`] if the prefix or the domain is invalid, or if the kind of key has no such form.
     pub fn new(
         keyring: &Keyring,
         prefix: &str,
@@ -57,8 +56,7 @@ impl RuntimeResource {
     }
 
     /// Creates a resource from subkeys of [`with_id_subkeys`](Keyring::with_id_subkeys), without the secrets.
-    /// It opens ids and cursors, but no grants. It is for the command `opaque-id`, and is not a keyring
-    /// because the subkeys of other resources cannot be derived.
+    /// It opens ids and cursors, but no grants. It is for the command `opaque-id`.
     ///
     /// # Errors
     /// The same as [`new`](Self::new).
@@ -98,8 +96,7 @@ impl RuntimeResource {
         self.seal_with(self.sealing, key)
     }
 
-    /// Seals a key with the secret of a key id. It finds the ids of a former sealing secret, such as those in
-    /// older logs.
+    /// Seals a key with the secret of a key id, such as to find an id in older logs.
     ///
     /// # Errors
     /// [`IdError::Open`] if there is no such secret, and the errors of [`seal`](Self::seal).
@@ -107,7 +104,7 @@ impl RuntimeResource {
         self.typed.seal(self, key_id, key)
     }
 
-    /// Opens an external id. Returns its key, and the key id of the secret that sealed it.
+    /// Opens an external id. Returns its key and its secret's key id.
     ///
     /// # Errors
     /// [`IdError::InvalidId`] or [`IdError::Open`].
@@ -115,15 +112,14 @@ impl RuntimeResource {
         self.typed.open(self, text)
     }
 
-    /// Returns the number of tag bits in the resource's ids. A tag shows that the secret is right. Without a
-    /// tag, another secret opens an id to another key. A resource with 40 bits or more refuses made-up ids
-    /// and the ids of other resources.
+    /// Returns the number of tag bits in the resource's ids. Without a tag, another secret opens an id to
+    /// another key. A resource with 40 bits or more refuses made-up ids and the ids of other resources.
     #[must_use]
     pub fn tag_bits(&self) -> u32 {
         self.typed.tag_bits()
     }
 
-    /// Returns the name of the kind of key for messages, [`Key::KIND`].
+    /// Returns the kind of key for messages, [`Key::KIND`].
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.typed.kind()
@@ -140,7 +136,7 @@ impl RuntimeResource {
         Ok(format!("{prefix}{}", Tagged::write("", sealed, &mut TextBuffer::new())))
     }
 
-    /// Opens a cursor. Returns the key of its position, and the key id of the secret that sealed it.
+    /// Opens a cursor. Returns the key of its position and its secret's key id.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -164,15 +160,12 @@ impl fmt::Debug for RuntimeResource {
     }
 }
 
-/// The operations that depend on the types of the key and the form.
 pub(super) trait Typed: Send + Sync {
     fn kind(&self) -> &'static str;
     fn tag_bits(&self) -> u32;
     fn seal(&self, of: &RuntimeResource, key_id: KeyId, key: AnyKey) -> Result<String, IdError>;
     fn open(&self, of: &RuntimeResource, text: &str) -> Result<(AnyKey, KeyId), IdError>;
-    /// Returns the block of a key in cursors and tokens, if the key fits the form.
     fn block(&self, key: AnyKey) -> Result<u128, Invalid>;
-    /// Returns the key of a valid block.
     fn key(&self, keys: &Subkeys, block: u128) -> Option<AnyKey>;
 }
 

@@ -1,4 +1,4 @@
-//! Master secrets: their text, their check values, and the subkeys that HKDF derives from them.
+//! Master secrets and their subkeys.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -37,18 +37,17 @@ impl MasterSecret {
     /// The key id of the example ids in documentation.
     pub const EXAMPLE_KEY_ID: u8 = 3;
 
-    /// Returns the secret of the example ids in documentation, such as
-    /// [`External::example`](crate::External::example). It is public: its bytes are the ASCII text
-    /// `opaque-id: example, not a secret`. Use it in tests, and for
-    /// [`opening`](super::KeyringBuilder::opening) in servers that should accept the examples. With it a
-    /// keyring opens the example of each resource and nothing else, because every client could make up other
-    /// ids. A keyring does not seal with it, and variables and files with it are refused.
+    /// Returns the public secret of the example ids in documentation, such as
+    /// [`External::example`](crate::External::example): the ASCII text `opaque-id: example, not a secret`.
+    /// Use it in tests, and for [`opening`](super::KeyringBuilder::opening) in servers that should accept the
+    /// examples. With it a keyring opens only the example of each resource, because every client could make
+    /// up other ids. A keyring does not seal with it, and variables and files with it are refused.
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
     }
 
-    /// Fills the bytes at their final place, because moving them would leave copies that are not wiped.
+    /// Moving the bytes would leave copies that are not wiped.
     fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut bytes = Box::new(Zeroizing::new([0; 32]));
         fill(&mut bytes);
@@ -77,15 +76,13 @@ impl MasterSecret {
         }))
     }
 
-    /// Returns the text without its runs of 48 or more hex digits, because they may be a misplaced secret. It
-    /// is for messages that repeat their input.
+    /// Returns the text without its runs of 48 or more hex digits, because they may be a misplaced secret.
     #[must_use]
     pub fn redact(text: &str) -> String {
         error::redact(text)
     }
 
     /// Passes the secret as 64 lower-case hex digits to `read`, and wipes them afterwards.
-    /// [`from_hex`](Self::from_hex) parses them.
     pub fn expose_hex<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         let mut hex = Zeroizing::new(String::with_capacity(64));
         for byte in self.0.iter() {
@@ -96,7 +93,6 @@ impl MasterSecret {
         read(&hex)
     }
 
-    /// Returns whether all bytes are equal, as in a made-up secret of a test.
     pub(super) fn is_one_byte(&self) -> bool {
         bool::from(self.0[1..].ct_eq(&self.0[..31]))
     }
@@ -147,8 +143,8 @@ impl fmt::Debug for MasterSecret {
     }
 }
 
-/// Eight hex digits that distinguish secrets: four bytes of HKDF-SHA-256 of the secret with the label `check`
-/// and an empty domain. [`Keyring::check_value`](super::Keyring::check_value) returns it.
+/// Eight hex digits that distinguish secrets: four bytes of HKDF-SHA-256 with the label `check` and an empty
+/// domain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CheckValue([u8; 4]);
 
@@ -164,11 +160,9 @@ impl fmt::Debug for CheckValue {
     }
 }
 
-/// A master secret in a keyring: the key that HKDF extracted from it, and the subkeys derived so far.
 pub(super) struct Secret {
     pub(super) prk: Prk,
     table: Table,
-    /// The name of the kind of key for each domain.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
     prefixes: Mutex<Prefixes<'static, usize>>,
     pub(super) is_public: bool,
@@ -205,10 +199,6 @@ impl Secret {
         bool::from(self.prk.ct_eq(&**other.prk))
     }
 
-    /// Returns the subkeys of a resource.
-    ///
-    /// # Panics
-    /// If another resource has the same domain and another kind of key.
     #[inline]
     pub(super) fn subkeys<T: OpaqueId>(&self) -> &Subkeys {
         let index = T::slot().index(T::Key::KIND_NUMBER);
@@ -236,8 +226,8 @@ impl Secret {
         }
     }
 
-    /// Checks that the domain has one kind of key. Otherwise a network of two rounds and one of four would
-    /// have the same round keys, and the ids of one kind would open as the other's.
+    /// With two kinds of key, a network of two rounds and one of four would have the same round keys, and the
+    /// ids of one kind would open as the other's.
     pub(super) fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);

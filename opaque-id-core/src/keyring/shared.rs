@@ -1,5 +1,3 @@
-//! A keyring with secrets that can be replaced at run time.
-
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::secret::Secret;
@@ -9,8 +7,8 @@ use crate::error::KeyringError;
 /// A keyring whose secrets can be replaced while the application runs, so that a rotation needs no restart.
 ///
 /// Put it into the application's state, and take the [`current`](Self::current) keyring once per request.
-/// [`watch`](Self::watch) reads a file or any other source every few seconds. [`replace`](Self::replace) is
-/// for applications that know when their secrets change, such as by a signal.
+/// [`watch`](Self::watch) reads a source every few seconds. [`replace`](Self::replace) is for applications
+/// that know when their secrets change, such as by a signal.
 ///
 /// A replacement is refused if recently sealed ids would no longer open, as after a rotation in one step.
 /// Counts of opened ids go on.
@@ -47,18 +45,18 @@ impl SharedKeyring {
         Self(Arc::new(RwLock::new(keyring)))
     }
 
-    /// Returns the current keyring. This is as cheap as cloning a keyring.
+    /// Returns the current keyring, as cheaply as cloning a keyring.
     #[must_use]
     pub fn current(&self) -> Keyring {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the keyring for all clones of this value. Returns whether secrets or their order have
+    /// Replaces the keyring for all clones of this value. Returns whether the secrets or their order have
     /// changed.
     ///
     /// # Errors
-    /// [`KeyringError`] if the new keyring lacks the secret that has sealed until now, or has another secret
-    /// with one of the key ids. The keyring stays as it was.
+    /// [`KeyringError`] if the new keyring lacks the sealing secret, or has another secret with one of the
+    /// key ids. The keyring stays as it was.
     pub fn replace(&self, new: Keyring) -> Result<bool, KeyringError> {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if current.is_same(&new) {
@@ -100,8 +98,7 @@ impl From<&SharedKeyring> for SharedKeyring {
     }
 }
 
-/// Returns the current keyring for a request, if the application's state or a part of it is a
-/// [`SharedKeyring`].
+/// Returns the current keyring, if the state or a part of it is a [`SharedKeyring`].
 #[cfg(feature = "axum-core05")]
 impl axum_core05::extract::FromRef<SharedKeyring> for Keyring {
     fn from_ref(keyring: &SharedKeyring) -> Self {

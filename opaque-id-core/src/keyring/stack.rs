@@ -4,12 +4,10 @@ use core::hint::black_box;
 
 use zeroize::Zeroize;
 
-/// The depth to wipe, in bytes. HKDF and the expansion of AES keys use less, even in builds without
-/// optimization.
+/// HKDF and the expansion of AES keys use less, even in builds without optimization.
 const DEPTH: usize = 32 * 1024;
 
-/// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to their
-/// place, spilled registers.
+/// Runs `act`, then overwrites the stack that it has used.
 ///
 /// This is best effort: the compiler may have made copies elsewhere.
 #[inline(never)]

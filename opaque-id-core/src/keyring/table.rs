@@ -1,17 +1,13 @@
 //! Subkeys by a resource's number.
 //!
-//! A hash map by `TypeId` costs more than the AES rounds. So each resource's static gets a small number at
-//! its first use, and each secret's table has a place for it. Any number of keyrings can exist in one
-//! process.
+//! A hash map by `TypeId` costs more than the AES rounds.
 
 use std::sync::OnceLock;
 
 use crate::subkeys::Subkeys;
 
-/// The subkeys of all resources under one master secret, by [`Slot::index`](crate::slot::Slot::index).
-///
-/// Places never move, so a look-up takes no lock. The first places are found without arithmetic and are
-/// enough for most processes. The segments after them double in size.
+/// Places never move, so a look-up takes no lock. The first places are found without arithmetic. The segments
+/// after them double in size.
 pub(super) struct Table {
     first: [Place; FIRST],
     rest: [OnceLock<Box<[Place]>>; SEGMENTS],
@@ -20,7 +16,7 @@ pub(super) struct Table {
 type Place = OnceLock<Box<Subkeys>>;
 
 const FIRST: usize = 64;
-/// The number of segments, enough for 2^32 resources.
+/// The segments have room for 2^32 resources.
 const SEGMENTS: usize = 27;
 
 impl Table {
@@ -57,7 +53,7 @@ fn fill(place: &Place, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
     place.get_or_init(derive)
 }
 
-/// Returns the segment and the place of an index. Segment `s` contains 64 << s indexes, from 64 * (2^s - 1) on.
+/// Segment `s` contains 64 << s indexes, from 64 * (2^s - 1) on.
 fn locate(index: usize) -> (usize, usize) {
     let segment = (index / FIRST + 1).ilog2();
     (segment as usize, index - FIRST * ((1 << segment) - 1))

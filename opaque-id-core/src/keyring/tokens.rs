@@ -11,39 +11,15 @@ use crate::resource::{InternalId, OpaqueId};
 use crate::token::{GRANT, Purpose};
 
 impl Keyring {
-    /// Returns a text that stands for an id for one purpose until a time. It is for a link in a mail, such as
-    /// one to unsubscribe, to confirm an address or to download a file without signing in.
+    /// Returns a text that stands for an id for one purpose until a time, such as for a link in a mail to
+    /// unsubscribe or to download a file without signing in.
     ///
     /// Everyone who has the text can use it until it expires, as often as they like. For a grant that works
     /// once, [put a state into the purpose](crate::manual#grants) that its use changes. The text is the
-    /// prefix, `_grant_`, and 85 characters, and carries a tag of 128 bits. The time is in whole seconds,
-    /// rounded down.
+    /// prefix, `_grant_`, and 85 characters, with a tag of 128 bits. The time is rounded down to seconds.
     ///
-    /// A grant is bound to its purpose and, like an id, to the resource's domain. So links remain valid when
-    /// a prefix changes and the domain remains. Two resources with one domain open each other's grants for
-    /// the same purpose: give each resource its own domain.
-    ///
-    /// ```
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User;
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// let (id, now) = (Internal::<User>::generate(), SystemTime::now());
-    ///
-    /// let grant = keyring.grant(id, "unsubscribe", now + Duration::from_secs(30 * 86_400));
-    /// let link = format!("https://example.com/unsubscribe/{grant}");
-    /// assert!(link.contains("/user_grant_"));
-    ///
-    /// let opened: Internal<User> = keyring.open_grant(&grant, "unsubscribe", now)?;
-    /// assert_eq!(opened, id);
-    /// assert!(keyring.open_grant::<Internal<User>>(&grant, "reset password", now).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// A grant is bound to its purpose and to the resource's domain, so links remain valid when a prefix
+    /// changes. Two resources with one domain open each other's grants for the same purpose.
     #[must_use]
     pub fn grant<I: InternalId>(&self, id: I, purpose: &str, expires: SystemTime) -> String {
         let expires = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -99,8 +75,8 @@ impl Keyring {
 }
 
 impl RuntimeResource {
-    /// Opens a grant for its purpose, even if it has expired. Returns its key, the key id of the secret that
-    /// sealed it, and its time.
+    /// Opens a grant for its purpose, even if it has expired. Returns its key, its secret's key id, and its
+    /// time.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -131,8 +107,8 @@ impl RuntimeResource {
         Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
     }
 
-    /// Opens a token of a kind with any payload. Returns its key, the key id of the secret that sealed
-    /// it, and the payload. It is for the command `opaque-id`.
+    /// Opens a token of a kind with any payload. Returns its key, its secret's key id, and the payload. It is
+    /// for the command `opaque-id`.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).

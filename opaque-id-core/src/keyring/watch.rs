@@ -1,5 +1,3 @@
-//! A thread that reads secrets every few seconds and replaces the secrets of a shared keyring.
-
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,15 +21,14 @@ impl SharedKeyring {
     /// Starts a thread that reads the secrets at an interval (at least a millisecond) and replaces the
     /// keyring if they have changed.
     ///
-    /// A change counts when two reads in a row agree, so that a partly written file is not taken for one with
-    /// fewer secrets. `report` gets `Ok` with the new keyring after each change, and an error when it first
-    /// occurs: log it, and alert on it. The keyring stays as it is until the error is gone.
+    /// A change counts when two reads in a row agree, because a file may be partly written. `report` gets
+    /// `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
+    /// it. The keyring stays as it is until the error is gone.
     ///
-    /// Reading again works for every way of replacing a file: in place, by `rename`, and by the symbolic
-    /// links of Kubernetes. (Volumes that Kubernetes mounts by `subPath` never change.)
+    /// It notices every way of replacing a file, except in volumes that Kubernetes mounts by `subPath`,
+    /// because they never change.
     ///
-    /// `read` and `report` must return. While one of them blocks, as on a named pipe or a service that does
-    /// not answer, nothing is replaced or reported.
+    /// `read` and `report` must return. While one of them blocks, nothing is replaced or reported.
     ///
     /// `docs/OPERATIONS.md` has an example.
     ///
@@ -50,7 +47,7 @@ impl SharedKeyring {
         let (mut before, mut reported) = (self.current(), None);
         let watch = move || {
             while !sleep(every, &ends) {
-                // If a panic ended the thread, the next rotation would go unnoticed.
+                // Without a thread, the next rotation would go unnoticed.
                 let result = match catch_unwind(AssertUnwindSafe(&mut read)) {
                     Ok(Ok(new)) => match mem::replace(&mut before, new.clone()).is_same(&new) {
                         true => shared.replace(new),

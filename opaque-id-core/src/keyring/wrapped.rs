@@ -1,5 +1,3 @@
-//! Wrapped secrets: a service or a key outside of the application unwraps their file.
-
 use core::error::Error;
 use std::path::Path;
 
@@ -9,9 +7,8 @@ use super::file::bytes;
 use super::{Keyring, MasterSecret};
 use crate::error::{KeyringError, redacted_with_causes};
 
-/// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. It has
-/// encrypted (wrapped) the file of secrets, so a copy of the file in a backup or a repository reveals
-/// nothing.
+/// A service or a key that unwraps a file of secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. A
+/// copy of the wrapped file reveals nothing.
 ///
 /// Implement it by a call of the service, or use [`UnwrapByCommand`](super::UnwrapByCommand) on Unix.
 ///
@@ -45,14 +42,12 @@ pub trait UnwrapSecrets {
     /// wipes it.
     ///
     /// # Errors
-    /// The service's own. Its message and the messages of its causes become a [`KeyringError::Unwrap`],
-    /// without texts that look like a secret.
+    /// The service's own. It becomes a [`KeyringError::Unwrap`], without texts that look like a secret.
     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>;
 }
 
 impl Keyring {
-    /// Reads a file of wrapped secrets and unwraps them. The file's mode is not checked because it contains
-    /// no plain secret.
+    /// Reads a file of wrapped secrets and unwraps them. The file's mode is not checked.
     ///
     /// # Errors
     /// The same as [`from_file`](Self::from_file), and [`KeyringError::Unwrap`].

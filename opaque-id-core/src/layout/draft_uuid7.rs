@@ -1,4 +1,4 @@
-//! "UUIDv7s" of a draft of 2021 with the time in other bits than RFC 9562.
+//! "UUIDv7s" of a draft of 2021.
 
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
@@ -9,16 +9,16 @@ use crate::error::Invalid;
 use crate::key::{Ticks, key_of_uuid};
 use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
-/// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4), not of RFC 9562: 36 bits of Unix
-/// seconds, then a binary fraction of the second of any length around version and variant. It is for data
-/// that early adopters have stored. For new keys use [`Uuid7`](crate::key::Uuid7).
+/// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4): 36 bits of Unix seconds, then a
+/// binary fraction of the second of any length around version and variant. It is for stored data of early
+/// adopters. For new keys use [`Uuid7`](crate::key::Uuid7).
 ///
-/// Only the time distinguishes such a UUID from an RFC 9562 UUIDv7. Read as RFC 9562 specifies, a draft's key
-/// of today has a time in the late 22nd century, because those bits count 4,096 per second.
+/// Only the time distinguishes such a UUID from an RFC 9562 UUIDv7: read as one, a draft's key of today has a
+/// time in the late 22nd century.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 
-/// The limit of the fraction. More bits would not change the nanoseconds.
+/// More bits would not change the nanoseconds.
 const MAX_FRACTION_BITS: u32 = 38;
 
 const SECONDS_BITS: u32 = 36;
@@ -40,13 +40,11 @@ impl DraftUuid7 {
     /// ignored.
     ///
     /// The draft's examples use 12 bits for milliseconds, 24 for microseconds and 38 for nanoseconds. The
-    /// other bits are sequence and randomness. Reading them as well changes the time by less than one step of
-    /// the generator's precision.
+    /// other bits are sequence and randomness. Reading them as well changes the time by less than one step.
     #[must_use]
     pub fn time(self, fraction_bits: u32) -> SystemTime {
         let fraction_bits = fraction_bits.min(MAX_FRACTION_BITS);
         let count = gather(self.0.as_u128()) >> (122 - SECONDS_BITS - fraction_bits);
-        // The count has up to 74 bits, so whole seconds and the fraction are separate.
         let fraction = u64::try_from(count & ((1 << fraction_bits) - 1)).unwrap_or(0);
         let ticks = Ticks::unix(u64::BITS, 1 << fraction_bits);
         Ticks::unix(SECONDS_BITS, 1).time(self.unix_seconds())
@@ -54,8 +52,7 @@ impl DraftUuid7 {
     }
 
     /// Returns the smallest and the largest key with whole seconds in the range, as
-    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does. It ignores the fraction, because its length is
-    /// unknown.
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does. It ignores the fraction.
     #[must_use]
     pub fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
         let key = |seconds: u64, rest: u128| {
@@ -76,7 +73,6 @@ mod tests {
 
     use super::*;
 
-    /// Encodes as the draft's section 4.4.4.1 does.
     fn encode(since_1970: Duration, fraction_bits: u32, rest: u128) -> DraftUuid7 {
         let fraction = (u128::from(since_1970.subsec_nanos()) << fraction_bits) / 1_000_000_000;
         let free = 86 - fraction_bits;

@@ -1,16 +1,13 @@
-//! The layout of 64-bit ids of seconds, node and counter.
-
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
-use crate::error::{Invalid, KeyProblem, Problem};
+use crate::error::{Invalid, InvalidReason, KeyProblem};
 use crate::key::Ticks;
 
 /// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
 /// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the generating node, and a counter.
 ///
-/// The layout uses 60 bits, 28 of them for node and counter. So an id is positive as an `i64` and fits every
-/// form, including the uuid form.
+/// An id has 60 bits, 28 of them for node and counter. So it is positive as an `i64` and fits every form.
 ///
 /// | bits for the node | nodes | ids per second and node |
 /// |---|---|---|
@@ -18,8 +15,6 @@ use crate::key::Ticks;
 /// | 8 | 256 | 524,288 to 1,048,576 |
 /// | 10 | 1,024 | 131,072 to 262,144 |
 /// | 16 | 65,536 | 2,048 to 4,096 |
-///
-/// [`Int64Generator`](crate::generator::Int64Generator) generates the ids.
 ///
 /// ```
 /// use opaque_id_core::layout::Int64Layout;
@@ -57,8 +52,7 @@ impl Int64Layout {
         Ok(Self { node_bits })
     }
 
-    /// Returns the second of the id's generation. The top four bits are ignored because ids of this
-    /// layout never set them.
+    /// Returns the second of the id's generation.
     #[must_use]
     pub fn time(self, id: i64) -> SystemTime {
         let seconds = id.cast_unsigned() >> NODE_AND_COUNTER_BITS;
@@ -89,7 +83,7 @@ impl Int64Layout {
         counter: u64,
     ) -> Result<i64, Invalid> {
         if seconds > SECONDS.max() {
-            return Err(Invalid(Problem::Key(KeyProblem::OutOfRange(
+            return Err(Invalid(InvalidReason::Key(KeyProblem::OutOfRange(
                 "the time must be before the year 2106",
             ))));
         }

@@ -1,7 +1,6 @@
 //! Layouts: the fields inside keys that the wire format treats as 16 bytes or as an integer.
 //!
-//! A resource names one of the kinds in [`key`](crate::key). A layout describes a table's keys further: the
-//! draft of a UUIDv8, the bits of the node, the shards of a sequence.
+//! A resource names one of the kinds in [`key`](crate::key). A layout describes a table's keys further.
 
 mod draft_uuid7;
 mod int64;

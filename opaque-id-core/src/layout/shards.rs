@@ -1,5 +1,3 @@
-//! Structured keys with a shard in front of the sequence.
-
 use core::ops::RangeInclusive;
 
 use uuid::Uuid;
@@ -7,9 +5,9 @@ use uuid::Uuid;
 use crate::error::{Invalid, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
-/// A layout of structured keys with the number of a shard in front of the sequence. For stores that keep
+/// A layout of structured keys with the number of a shard in front of the sequence. In stores that keep
 /// ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase, it spreads writes over 2^n ranges,
-/// and each range stays in the order of the sequence (Khuong 2022).
+/// each in the order of the sequence (Khuong 2022).
 ///
 /// The first n of a key's 60 bits of sequence are the shard. All readers and writers of a table must use the
 /// same n.
@@ -63,7 +61,7 @@ impl Shards {
         StructuredKey::with_sequence(shard << self.sequence_bits() | sequence)
     }
 
-    /// Generates a key in the next shard for this sequence. Consecutive sequences use the shards in turn.
+    /// Generates a key in the next shard in turn for this sequence.
     ///
     /// # Errors
     /// [`Invalid`] if a shard has no room for the sequence.
@@ -86,8 +84,8 @@ impl Shards {
         key.sequence() & self.max_sequence()
     }
 
-    /// Returns the smallest and the largest key of a shard with these sequences. If they do not exist, the
-    /// first key is greater than the second, and `BETWEEN` finds nothing.
+    /// Returns the smallest and the largest key of a shard with these sequences, as
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does.
     #[must_use]
     pub fn bounds(
         self,

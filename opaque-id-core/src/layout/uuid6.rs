@@ -1,5 +1,3 @@
-//! UUIDv6s as keys: 60 bits of time, most significant first.
-
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
@@ -19,7 +17,6 @@ pub struct Uuid6(Uuid);
 
 key_of_uuid!(Uuid6, checked, shown, parsed);
 
-/// The variant, the clock sequence and the node.
 const NODE: u128 = 0xffff_ffff_ffff_ffff;
 
 impl Uuid6 {
@@ -29,8 +26,8 @@ impl Uuid6 {
         Invalid::check_version(uuid, V6, Self::KIND)
     }
 
-    /// Creates a key from the parts of RFC 9562's figure 10: the time (60 bits), in steps of 100 ns since
-    /// 1582-10-15, the clock sequence (14 bits) and the node (48 bits). Higher bits are ignored.
+    /// Creates a key from the time (60 bits), in steps of 100 ns since 1582-10-15, the clock sequence (14
+    /// bits) and the node (48 bits). Higher bits are ignored.
     #[must_use]
     pub const fn from_parts(time: u64, clock_sequence: u16, node: u64) -> Self {
         let time = time as u128;

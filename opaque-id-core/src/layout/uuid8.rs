@@ -1,5 +1,3 @@
-//! UUIDv8s of the early drafts: a timestamp, a clock sequence and a node around version and variant.
-
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
@@ -10,8 +8,8 @@ use crate::key::Ticks;
 use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48,
-/// 60 or 64 bits, a clock sequence, and random bits. It is for data that early adopters have stored, and for
-/// adding to it, because RFC 9562 leaves the bits of a UUIDv8 to its generator.
+/// 60 or 64 bits, a clock sequence, and random bits. It is for stored data of early adopters, and for adding
+/// to it.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|
@@ -23,16 +21,6 @@ use crate::rfc9562::V8;
 ///
 /// The other bits are the version (48–51) and the variant (64–65). Derive a resource with such keys with `key
 /// = Uuid`.
-///
-/// ```
-/// use opaque_id_core::layout::Uuid8Layout;
-/// use std::time::{Duration, UNIX_EPOCH};
-///
-/// let layout = Uuid8Layout::TEN_NANOS_60;
-/// let uuid = uuid::uuid!("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0");
-/// assert_eq!(layout.time(uuid)?, UNIX_EPOCH + Duration::from_secs(1_645_557_742));
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
     ticks: Ticks,
@@ -50,7 +38,7 @@ impl Uuid8Layout {
     /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
     pub const TEN_NANOS_60: Self = Self { ticks: Ticks::unix(60, 100_000_000) };
 
-    /// Returns when the key was generated, with the timestamp's precision. Nothing in a UUID shows whether it
+    /// Returns when the key was generated, with the timestamp's precision. A UUID does not show whether it
     /// has this layout.
     ///
     /// # Errors
@@ -86,7 +74,6 @@ impl Uuid8Layout {
         )
     }
 
-    /// Assembles a UUID. Bits beyond the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
         let timestamp = low(timestamp, self.ticks.bits);
@@ -132,7 +119,6 @@ mod tests {
         Uuid8Layout::TEN_NANOS_60,
     ];
 
-    /// The expected bits are those of the draft's figures, most significant first.
     #[test]
     fn the_layouts_of_the_draft_bit_by_bit() {
         let bits = |from: u32, to: u32| (from..=to).map(|bit| 1_u128 << (127 - bit)).sum::<u128>();

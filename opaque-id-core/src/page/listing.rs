@@ -1,5 +1,3 @@
-//! Lists that are ordered by other columns before the key.
-
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -15,17 +13,15 @@ use crate::token::{MAX_CHARS, Purpose};
 /// A list that is ordered by other columns before the key. It seals and opens the positions that clients send
 /// for its pages.
 ///
-/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption, so a client
-/// cannot read or make up the values. It is bound to the list's name, the filter and the resource. It ends
-/// with the secret that sealed it, like a cursor. AIP-158 calls it a page token.
+/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption. It is bound
+/// to the list's name, the filter, the resource and the secret that sealed it. AIP-158 calls it a page token.
 ///
 /// The key comes last, so that rows with equal values have an order. A column that can be NULL is an `Option`
 /// in `V`. The adapters' `PageSql` writes the SQL.
 ///
-/// Seal the values of rows that the database has returned, as
-/// [`PageRequest::finish`](super::PageRequest::finish) does. An inserted row may have more digits of a time
-/// than its column stores. Its position is then between the rows, so the next page repeats the row or omits
-/// its neighbors, unless the SQL rounds the value.
+/// Seal the values of rows that the database has returned. An inserted row may have more digits of a time
+/// than its column stores, so its position would repeat the row or omit its neighbors, unless the SQL rounds
+/// the value.
 ///
 /// ```
 /// use std::error::Error;
@@ -66,11 +62,10 @@ pub struct Listing<I, V> {
 
 impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Creates a list from its name and the filter of a request (`&()` if there is none). The name must
-    /// identify the list's columns too.
+    /// identify the columns too.
     ///
-    /// A position opens if the filter's JSON has the same bytes. So use structs instead of a `HashMap`,
-    /// because its order is random. Other languages write the same JSON with the members in the same order
-    /// and with integers below 2^53.
+    /// A position opens if the filter's JSON has the same bytes. So use structs instead of a `HashMap`. Other
+    /// languages write the same JSON with the members in the same order and with integers below 2^53.
     ///
     /// # Errors
     /// serde's own, if the filter cannot be serialized.
@@ -82,8 +77,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Seals the position of a row: its sort values and its id.
     ///
     /// # Errors
-    /// serde's own, if the serialized values do not deserialize to themselves (such as a `NaN`), or if the
-    /// position would have more than 16,384 characters.
+    /// serde's own, if the values do not deserialize to themselves (such as a `NaN`), or if the position
+    /// would have more than 16,384 characters.
     pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, serde_json::Error> {
         let what = "the sort values";
         let payload = serde_json::to_vec(values).map_err(not_json(what))?;
@@ -101,8 +96,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Opens a position.
     ///
     /// # Errors
-    /// [`IdError::Open`] if it is not genuine, of another list, or with values of another type;
-    /// [`IdError::MalformedToken`] if it is not a position. Answer a client "not found", as for a cursor.
+    /// [`IdError::Open`] if it is not genuine or of another list, and [`IdError::MalformedToken`] if it is
+    /// not a position. Answer a client "not found".
     pub fn open(&self, keyring: &Keyring, text: &str) -> Result<(V, I), IdError> {
         let (id, payload) = keyring.open_token(&self.purpose, text)?;
         let values = serde_json::from_slice(&payload);

@@ -29,10 +29,8 @@ struct Shape {
     pattern: String,
     format: Option<&'static str>,
     example: String,
-    /// The number of characters by which a text can be longer than the example.
     grows_by: usize,
-    /// The prefix of the resource, if the text is an id. Generators of clients create a type for each
-    /// resource from it.
+    /// Generators of clients create a type for each resource from this prefix.
     id_of: Option<&'static str>,
 }
 

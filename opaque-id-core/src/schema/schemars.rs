@@ -35,7 +35,7 @@ macro_rules! schemas {
                 $shape::<T>().name.into()
             }
 
-            /// The id is the Rust type because two resources can have the same prefix.
+            /// Two resources can have the same prefix.
             fn schema_id() -> Cow<'static, str> {
                 core::any::type_name::<Self>().into()
             }

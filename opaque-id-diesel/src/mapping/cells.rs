@@ -1,5 +1,3 @@
-//! Rows of a statement that diesel does not know at compile time.
-
 use diesel::QueryResult;
 use diesel::deserialize::{self, QueryableByName};
 use diesel::result::Error;
@@ -8,7 +6,7 @@ use opaque_id_sql::statement::{Answer, Cell, Column};
 
 use super::run::SupportedBackend;
 
-/// A row. Its columns have the types that the database reports.
+/// A row of a statement that diesel does not know at compile time.
 pub(crate) struct Cells(Vec<Cell>);
 
 impl<DB: SupportedBackend> QueryableByName<DB> for Cells {

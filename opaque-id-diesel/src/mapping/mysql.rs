@@ -1,8 +1,8 @@
 //! Support for MySQL and MariaDB.
 //!
 //! diesel returns neither the last insert id nor an error's number. So a call searches again after an insert,
-//! and asks the server for the error. While a call of diesel-async runs, its connection is marked as broken.
-//! Pools check this mark, so they close a dropped call's connection.
+//! and asks the server for the error. While a call of diesel-async runs, its connection is marked as broken,
+//! so pools close a dropped call's connection.
 
 use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
@@ -34,7 +34,7 @@ const MESSAGES: [(&str, Failure); 15] = [
     ("Connection was killed", Failure::Disconnected),
 ];
 
-/// Asks the server if the message is in another language, because diesel does not keep the number.
+/// The message may be in another language, and diesel does not keep the number.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let message = MESSAGES.iter().find(|(start, _)| error.message().starts_with(start));
     if let Some((_, failure)) = message {

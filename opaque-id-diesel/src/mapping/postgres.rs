@@ -12,9 +12,9 @@ use crate::postgres::{INT8, UUID};
 
 supported_backend!(Pg, Postgres, cell, failure);
 
-/// Classifies an error by its message, because diesel does not keep the SQLSTATE. The message is in the
-/// server's language. In every language, only a deadlock has a hint and a detail of a line per process. A
-/// lock timeout and the end of a session have neither, and are recognized only in English.
+/// diesel does not keep the SQLSTATE, and the message is in the server's language. In every language, only a
+/// deadlock has a hint and a detail of a line per process. A lock timeout and the end of a session are
+/// recognized only in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let is_deadlock =
         error.hint().is_some() && error.details().is_some_and(|details| details.contains('\n'));
@@ -35,7 +35,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     })
 }
 
-/// PostgreSQL's numbers of the types `bytea` and `text`.
+/// The number is in PostgreSQL's `pg_type.dat`.
 const BYTEA: u32 = 17;
 const TEXT: u32 = 25;
 

@@ -1,5 +1,3 @@
-//! Runs the statements of maps and sequences with diesel.
-
 use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
@@ -63,7 +61,7 @@ pub fn run<C: LoadConnection<Backend: SupportedBackend>, T, E>(
     drive(&mut On(connection), state, call)
 }
 
-/// Returns the state of a connection. A broken transaction counts as one.
+/// A broken transaction counts as one.
 pub(crate) fn state<DB: SupportedBackend>(
     is_in_transaction: &QueryResult<bool>,
 ) -> ConnectionState {
@@ -89,14 +87,13 @@ pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryR
     Ok(transaction.transaction_depth()?.is_some())
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
-/// again.
+/// Returns how to retry a transaction of yours that failed with this error, if a retry can succeed.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there. diesel
-/// does not keep an error's code: on MySQL and MariaDB this function asks the server for it, so call it
-/// before the next statement. After a failed COMMIT, and after `connection.transaction(…)` has returned an
-/// error, diesel has already rolled back. Then the error is recognized only if the server's messages are in
-/// English. On PostgreSQL this holds for every lock timeout.
+/// Databases report some conflicts only at COMMIT, and most of them on clusters. diesel does not keep an
+/// error's code: on MySQL and MariaDB this function asks the server for it, so call it before the next
+/// statement. After a failed COMMIT, and after `connection.transaction(…)` has returned an error, diesel has
+/// already rolled back. Then the error is recognized only if the server's messages are in English. On
+/// PostgreSQL this holds for every lock timeout.
 pub fn retry<C: LoadConnection<Backend: SupportedBackend>>(
     connection: &mut C,
     error: &Error,
@@ -142,9 +139,8 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
     })
 }
 
-/// Classifies the code in an answer for a retry. There is none if the server has forgotten it, for instance
-/// after a rollback. Any server accepts the last part of the question, so a server that does not answer it is
-/// gone.
+/// There is no code if the server has forgotten it, for instance after a rollback. Any server accepts the
+/// last part of the question, so a server that does not answer it is gone.
 pub(crate) fn failure_of_code<DB: SupportedBackend>(
     answer: QueryResult<Answer>,
     cleared: &QueryResult<Answer>,
@@ -159,7 +155,6 @@ pub(crate) fn failure_of_code<DB: SupportedBackend>(
     }
 }
 
-/// Implements [`SupportedBackend`]. Each backend reads values in its own way.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_backend {
     ($backend:ty, $dialect:ident, $cell:path, $failure:path) => {
@@ -219,11 +214,10 @@ macro_rules! supported_backend {
     };
 }
 
-/// The answer to a batch. diesel returns nothing for it.
+/// diesel returns nothing for a batch.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) const EXECUTED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
-/// Builds the query of a statement and binds its values.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! query {
     ($backend:ty, $statement:ident) => {{
@@ -246,7 +240,6 @@ macro_rules! query {
     }};
 }
 
-/// Runs a query, with or without `.await`.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! run_query {
     ($statement:ident, $query:ident, $connection:ident $(, $($await:tt)*)?) => {{

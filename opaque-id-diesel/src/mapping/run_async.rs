@@ -1,5 +1,3 @@
-//! Runs the statements of maps and sequences with diesel-async.
-
 use std::pin::Pin;
 
 use diesel::QueryResult;
@@ -68,8 +66,7 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, 
         }
     }
 
-    /// Breaks the connection if its driver does not recover it. MySQL's driver may have read half of the
-    /// answer.
+    /// MySQL's driver may have read half of the answer.
     fn discard(&mut self) {
         if C::Backend::DIALECT == Dialect::MySql {
             self.set_broken();
@@ -78,15 +75,13 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, 
 }
 
 impl<C: AsyncConnection> On<'_, C> {
-    /// Makes a pool drop the connection.
     fn set_broken(&mut self) {
         *C::TransactionManager::transaction_manager_status_mut(self.0) =
             TransactionManagerStatus::InError;
     }
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
-/// again. See [`retry`](crate::retry).
+/// Returns how to retry a transaction of yours that failed with this error, like [`retry`](crate::retry).
 pub async fn retry_async<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
     connection: &mut C,
     error: &Error,

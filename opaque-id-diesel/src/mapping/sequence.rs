@@ -1,5 +1,3 @@
-//! `Sequence` and `AsyncSequence`. Their calls refuse a connection in a transaction.
-
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
 use diesel_async::AsyncConnection;
@@ -11,8 +9,8 @@ use super::run_async::{AsyncSupportedBackend, run_async};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one
-    /// round trip per thousand keys. No number is allocated twice, in any process. If a process ends, its
-    /// unused numbers are gaps.
+    /// round trip per thousand keys. No number is allocated twice. If a process ends, its unused numbers are
+    /// gaps.
     ///
     /// Its calls require a connection outside of a transaction, because a rollback would allow the
     /// transaction's numbers to be allocated again. `AsyncSequence` (feature `async`) is the same for
@@ -44,8 +42,7 @@ sequence! {
 
 #[cfg(feature = "async")]
 sequence! {
-    /// A [`Sequence`](crate::Sequence) for connections of diesel-async. `AsyncUuidMap` has an example of such
-    /// a connection.
+    /// A [`Sequence`](crate::Sequence) for diesel-async. `AsyncUuidMap` has an example of a connection.
     pub struct AsyncSequence;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: SequenceError,
     async: [async] [.await]

@@ -1,5 +1,3 @@
-//! Support for SQLite.
-
 use diesel::deserialize;
 use diesel::result::DatabaseErrorInformation;
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
@@ -10,7 +8,7 @@ use super::run::{UnknownFailure, supported_backend};
 
 supported_backend!(Sqlite, Sqlite, cell, failure);
 
-/// Classifies an error by its message, because SQLite's messages are only in English.
+/// SQLite's messages are only in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     UnknownFailure::Known(match error.message() {
         "database is locked" | "database table is locked" => Failure::Conflict,

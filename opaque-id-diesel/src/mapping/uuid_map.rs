@@ -1,5 +1,3 @@
-//! `UuidMap` and `UuidColumn`, also for diesel-async, for connections in a transaction or not.
-
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
 use diesel_async::AsyncConnection;
@@ -10,10 +8,10 @@ use super::run::{SupportedBackend, run};
 use super::run_async::{AsyncSupportedBackend, run_async};
 
 uuid_map! {
-    /// The mapping table of a resource. It converts between UUIDs outside and integers inside.
+    /// The mapping table of a resource, with UUIDs outside and integers inside.
     ///
-    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it
-    /// and is rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it.
+    /// `AsyncUuidMap` (feature `async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -75,7 +73,7 @@ uuid_map! {
 
 #[cfg(feature = "async")]
 uuid_map! {
-    /// A [`UuidMap`](crate::UuidMap) for connections of diesel-async.
+    /// A [`UuidMap`](crate::UuidMap) for diesel-async.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,7 +98,7 @@ uuid_map! {
     /// ```
     pub struct AsyncUuidMap;
 
-    /// A [`UuidColumn`](crate::UuidColumn) for connections of diesel-async.
+    /// A [`UuidColumn`](crate::UuidColumn) for diesel-async.
     pub struct AsyncUuidColumn;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: MappingError,
     async: [async] [.await]

@@ -1,5 +1,4 @@
-//! Changes one row: reads it from both tiers, computes its new value, and writes that if neither the recent row nor the pack has changed
-//! since. Otherwise it reads again.
+//! Changes one row.
 
 use std::sync::Arc;
 
@@ -13,23 +12,21 @@ use crate::split;
 use crate::statement::IfLocked;
 use crate::stored::Stored;
 
-/// The version that a row was read in, and that the write replaces.
 enum Read<'t> {
-    /// A recent row of this version.
     Recent(i64),
     /// No recent row, and this pack.
     Pack(&'t Stored),
 }
 
-/// Changes a row if no other client has changed it since it was read: compare and set, over both tiers. `compute` returns the new
-/// row or a mark of deletion, or `None` to leave the row as it is. It runs again after each lost race.
+/// Compares and sets over both tiers. `compute` returns the new row or a mark of deletion, or `None` to leave
+/// the row as it is. It runs again after each lost race.
 pub(crate) async fn change(
     session: &mut Session,
     key: u128,
     mut compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send,
 ) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
-    // In a transaction on MySQL, whether to read rows that its snapshot does not show.
+    // A read of the latest rows ignores the snapshot of a transaction on MySQL.
     let mut reads_latest = false;
     loop {
         let sql = session.sql();
@@ -46,7 +43,8 @@ pub(crate) async fn change(
         } else {
             let stored = tiers.pack_of(session, key)?;
             if stored.next.is_some_and(|next| next <= key) {
-                // The pack was split while a locking read waited for it. The read sees its new end, but not the new pack of the key.
+                // The pack was split while a locking read waited for it. The read sees its new end, but not
+                // the new pack of the key.
                 false
             } else if state.contents.settings.write_through {
                 let pack =
@@ -87,7 +85,6 @@ pub(crate) async fn change(
     }
 }
 
-/// Writes a recent row if the row is still as it was read. Returns whether it has.
 async fn write_row(
     session: &mut Session,
     key: u128,
@@ -111,7 +108,6 @@ async fn write_row(
     Ok(is_written)
 }
 
-/// Applies a row to its pack.
 pub(super) fn apply(pack: &mut Pack, key: u128, row: Row) {
     let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
     match (place, row) {

@@ -1,9 +1,8 @@
-//! Erases a group: replaces its key by a mark. Its rows become unreadable, and no client can write others.
+//! Erases a group: its rows become unreadable, and no client can write others.
 
 use super::Disconnected;
 use crate::error::Problem;
 
-/// Erases the group with this id.
 pub(crate) async fn erase(session: Disconnected, id: u128) -> Result<(), Problem> {
     let mark = session.table.erased_key(id)?;
     let mut session = session.connect().await;

@@ -1,4 +1,4 @@
-//! Reads rows by key. A recent row hides the row of a pack. A pack that the cache has in the server's version is sent without its body.
+//! Reads rows by key. The server sends no body for a pack that the cache has in the server's version.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::{Stored, Tier};
 use crate::table::{Unreadable, count};
 
-/// Reads the values of keys.
 pub(crate) async fn get(
     session: Disconnected,
     mut keys: Vec<u128>,
@@ -25,7 +24,6 @@ pub(crate) async fn get(
     keys.dedup();
     let mut session = session.connect().await;
     for keys in keys.chunks(session.sql().most_keys()) {
-        // The cached packs of the keys, in order.
         let mut known: Vec<_> = keys.iter().filter_map(|key| session.table.cached(*key)).collect();
         known.dedup_by_key(|cached| cached.pack.id);
         let versions: Vec<_> = known.iter().map(|known| (known.pack.id, known.version)).collect();
@@ -36,7 +34,6 @@ pub(crate) async fn get(
     session.end(found).await
 }
 
-/// Adds the values of keys from both tiers.
 fn read_values(
     session: &Session,
     keys: &[u128],
@@ -45,9 +42,10 @@ fn read_values(
     found: &mut HashMap<u128, Value>,
 ) -> Result<(), Problem> {
     let table = &session.table;
-    // No other row of the pack is needed. A known pack comes without its body, even if the cache is gone by now.
+    // No other row of the pack is needed. A known pack comes without its body, even if the cache is gone by
+    // now.
     let is_alone = keys.len() == 1 && known.is_empty() && table.cache().is_none();
-    // The pack of the last key. It may have the next key as well.
+    // This pack may have the next key as well.
     let mut open: Option<(Arc<Pack>, Unreadable)> = None;
     let mut read = CacheStats::default();
     for key in keys {
@@ -82,7 +80,6 @@ fn read_values(
     Ok(())
 }
 
-/// Opens a pack. The server sends no body for a known one.
 fn open_cached(
     session: &Session,
     known: &[Cached],
@@ -106,11 +103,9 @@ fn open_cached(
     }
 }
 
-/// The content of both tiers for some keys. A pack is opened only when it is needed, so recent rows can be read beside a corrupt pack.
+/// A pack is opened only when it is needed, so recent rows can be read beside a corrupt pack.
 pub(super) struct Tiers {
-    /// Rows with their versions.
     pub(super) recent: HashMap<u128, (i64, Row)>,
-    /// The packs in order.
     packs: Vec<Stored>,
 }
 
@@ -133,7 +128,6 @@ impl Tiers {
         Ok(tiers)
     }
 
-    /// Returns the pack with the greatest id that is not above a key.
     pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&Stored, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
         let location = || session.table.packs_location();
@@ -141,7 +135,7 @@ impl Tiers {
     }
 }
 
-/// Returns a pack's value of a key. The key must be below the next pack.
+/// The key must be below the next pack.
 pub(super) fn value_of<'p>(
     session: &Session,
     pack: &'p Pack,
@@ -152,7 +146,6 @@ pub(super) fn value_of<'p>(
     Ok(place.ok().map(|place| &pack.rows[place].1))
 }
 
-/// Checks that a key is below the pack after this one.
 pub(super) fn check_end(
     session: &Session,
     id: u128,

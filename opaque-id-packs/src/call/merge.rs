@@ -1,11 +1,11 @@
 //! Moves recent rows into packs.
 //!
-//! A survey counts the recent rows of each pack. Then each pack takes three statements. The first one reads the pack and its recent rows in
-//! one snapshot. The second one replaces the pack and inserts its right parts, if the pack still has the version that was read. The third
-//! one removes the merged rows, if they still have the versions that were read. The statements skip rows and packs that another transaction
-//! has locked, so that an idle transaction does not stop a merger.
+//! A survey counts the recent rows of each pack. Then each pack takes three statements: one reads the pack
+//! and its recent rows in one snapshot, one replaces the pack and inserts its right parts, and one removes
+//! the merged rows. The last two require the versions that were read. The statements skip rows and packs that
+//! another transaction has locked, so that an idle transaction does not stop a merger.
 //!
-//! If other clients have written or split packs meanwhile, the survey is out of date, and there is another pass.
+//! If other clients have written or split packs meanwhile, there is another pass.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -23,16 +23,13 @@ use crate::statement::{IfLocked, Survey};
 use crate::stored::{Stored, Tier};
 use crate::table::Table;
 
-/// The number of recent rows that a statement surveys.
 const SURVEYED: i64 = 10_000;
 
-/// The number of rows that are merged into a pack at once.
 const ROWS: i64 = 1_000;
 
-/// The number of surveys of a merge if other clients write meanwhile.
+/// If other clients write meanwhile.
 const PASSES: u32 = 10;
 
-/// Moves recent rows into their packs: all rows, or the rows of packs that get a quarter of their size.
 pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Problem> {
     let mut session = session.connect().await;
     let settings = session.state()?.contents.settings.clone();
@@ -74,65 +71,56 @@ pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Pr
     problem.map_or(Ok(merged), Err)
 }
 
-/// The state of a merge.
 struct Merge {
     /// The number of bytes that a pack must get to be merged.
     min_bytes: i64,
     /// A deletion may wait this long for more rows of its pack.
     patience: Duration,
-    /// The time at which this call has read the rows of a pack and found no deletion.
+    /// When this call has read the rows of a pack and found no deletion.
     found_no_deletion: HashMap<u128, Instant>,
     /// The packs whose rows stay. The flag says whether a lock or an unreadable body is the reason.
     left: HashMap<u128, bool>,
-    /// The number of rows to read at once. The size of the last rows determines it.
+    /// The number of rows to read at once, from the size of the last rows.
     window: i64,
-    /// The survey has found these rows, and the call has not merged them yet. They belong to the current pack and to packs that are split
-    /// from it.
+    /// The surveyed rows of the current pack, and of packs that are split from it, that are not merged yet.
     unmerged: RowCount,
     merged: Merged,
-    /// The packs that others have written first or locked, with the versions that this call has read.
+    /// The packs that others have written first or locked, with their versions.
     lost: HashSet<(u128, i64)>,
-    /// These rows stay in this call. Either they cannot be read, or the call has merged them and another client has locked them. The number
-    /// is the last pass that counted them.
+    /// The rows that stay in this call, because they are unreadable or locked, with the last pass that
+    /// counted them.
     kept: HashMap<(u128, i64), u32>,
     is_out_of_date: bool,
     passes: u32,
-    /// The first reason why rows had to stay. The call merges the other packs before it returns the problem.
+    /// The first reason why rows had to stay. The call merges the other packs first.
     problem: Option<Problem>,
 }
 
-/// A pack to merge.
 #[derive(Clone, Copy)]
 struct PackTask {
     pack: u128,
-    /// The first key to read.
     from: u128,
-    /// The number of rows to read at once.
     limit: i64,
-    /// Whether the rows are so old that the call must look for a deletion among them.
     is_overdue: bool,
 }
 
-/// Recent rows.
 #[derive(Clone, Copy, Default)]
 struct RowCount {
     rows: u64,
     bytes: u64,
 }
 
-/// A pack with its rows, before it is written.
 struct NewPacks {
     version: i64,
-    /// The id of the pack after it.
     next: Option<u128>,
     packs: Vec<Stored>,
-    /// The rows that are merged, without bodies.
+    /// These rows have no bodies.
     rows: Vec<Stored>,
     bytes: u64,
 }
 
 impl Merge {
-    /// Finds the packs of recent rows from a key on. If the settings and dictionaries differ from the known ones, it reads them first.
+    /// If the settings and dictionaries differ from the known ones, this reads them first.
     async fn survey(
         &mut self,
         session: &mut Session,
@@ -151,7 +139,6 @@ impl Merge {
         }
     }
 
-    /// Merges the packs of a survey that have enough rows.
     async fn merge_packs(
         &mut self,
         session: &mut Session,
@@ -167,18 +154,17 @@ impl Merge {
                 continue;
             }
             self.unmerged = surveyed;
-            // A pack and the packs that were split from it, the last one first.
             let mut queue = vec![PackTask { pack, from: pack, limit, is_overdue }];
             while let Some(task) = queue.pop() {
                 self.merge_pack(session, task, &mut queue).await?;
             }
-            // Some surveyed rows were not found. Another client has merged them or has split a pack.
+            // Another client has merged the missing rows or has split a pack.
             self.is_out_of_date |= self.unmerged.rows > 0;
         }
         Ok(())
     }
 
-    /// Merges rows into a pack, as many as a statement may contain. The tasks for the other rows go into the queue.
+    /// Merges as many rows as a statement may contain. The tasks for the other rows go into the queue.
     async fn merge_pack(
         &mut self,
         session: &mut Session,
@@ -209,14 +195,15 @@ impl Merge {
             self.merged.lost += 1;
             self.leave(task.pack, RowCount { rows: all, bytes }, true);
             self.leave_unmerged(task.pack);
-            // If the same version was lost before, another transaction has locked the pack, perhaps for long. Only a new version is worth
-            // another pass.
+            // If the same version was lost before, another transaction has locked the pack, perhaps for long.
+            // Only a new version is worth another pass.
             self.is_out_of_date |= self.lost.insert((packs[0].id, version));
             return Ok(());
         }
         self.merged.packs += packs.len() as u64;
         if let Some(from) = more {
-            // The remaining rows begin at `from`. They belong to the last pack that begins at or before `from`, or to packs after it.
+            // The remaining rows begin at `from`. They belong to the last pack that begins at or before
+            // `from`, or to packs after it.
             let first = packs.iter().rposition(|pack| pack.id <= from);
             queue.extend(packs[first.unwrap_or(0)..].iter().rev().map(|pack| PackTask {
                 pack: pack.id,
@@ -236,8 +223,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Applies the rows to the pack, and returns it unless there is nothing to write. The second result is the id that further rows of the
-    /// pack may begin with. The pack and the rows were read in one snapshot, or an older row could replace a newer one.
+    /// The second result is the id that further rows of the pack may begin with. The pack and the rows were
+    /// read in one snapshot, or an older row could replace a newer one.
     fn fill(
         &mut self,
         session: &Session,
@@ -333,13 +320,11 @@ impl Merge {
         Ok((Some(NewPacks { version, next, packs, rows: applied, bytes: bytes as u64 }), more))
     }
 
-    /// Counts the unmerged rows as rows that stay, because they or the pack are locked or cannot be read.
     fn leave_unmerged(&mut self, pack: u128) {
         let rest = std::mem::take(&mut self.unmerged);
         self.leave(pack, rest, true);
     }
 
-    /// Counts rows that stay in the recent table.
     fn leave(&mut self, pack: u128, RowCount { rows, bytes }: RowCount, is_stuck: bool) {
         self.merged.rows_left += rows;
         self.merged.bytes_left += bytes;
@@ -348,7 +333,6 @@ impl Merge {
         }
     }
 
-    /// Returns whether the rows of a pack are so old that the call must look for a deletion among them.
     fn is_overdue(&self, table: &Table, pack: u128) -> bool {
         let now = Instant::now();
         let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -356,7 +340,6 @@ impl Merge {
         now.duration_since(unread) >= self.patience
     }
 
-    /// Records how long each pack has had unmerged rows, and counts these rows.
     fn end(&mut self, table: &Table) {
         let now = Instant::now();
         let mut waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! Calls on a table of packs, as futures without I/O: each is an `async fn` that runs its statements through a
+//! Calls on a table of packs, as futures without I/O that run their statements through a
 //! [`Session`](session::Session).
 //!
-//! One statement replaces a pack and inserts its right parts, if the pack has the version that was read. Every database has such a
-//! statement. Therefore calls need no transaction of their own, adapters run them like all others, and a client may die anywhere. MiniCrypt
-//! needs two steps, and its readers must understand the state between them.
+//! One statement replaces a pack and inserts its right parts, if the pack has the version that was read.
+//! Every database has such a statement. Therefore calls need no transaction of their own, and a client may
+//! die anywhere. MiniCrypt needs two steps, and its readers must understand the state between them.
 
 mod change;
 mod convert;
@@ -30,7 +30,7 @@ pub(crate) use self::get::get;
 pub(crate) use self::merge::merge;
 pub(crate) use self::open::{First, open};
 pub(crate) use self::put::{delete_range, put};
-pub use self::range::Rest;
+pub use self::range::UnreadRange;
 pub(crate) use self::range::{Page, page};
 pub use self::rekey::Rekeyed;
 pub(crate) use self::rekey::{Rekey, rekey};
@@ -41,10 +41,10 @@ pub(crate) use self::verify::verify;
 pub use self::verify::{Damage, Verified};
 use crate::error::Problem;
 
-/// A statement writes about this many bytes of bodies. The last body may exceed the limit.
+/// The last body may exceed the limit.
 const STATEMENT_BYTES: u32 = 256 << 10;
 
-/// A call on a table of packs, and the type of its result.
+/// A call on a table of packs.
 pub type PackCall<'c, R> = Call<'c, R, Problem>;
 
 #[cfg(test)]

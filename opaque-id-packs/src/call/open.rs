@@ -1,4 +1,4 @@
-//! Opens a table: reads settings and dictionaries, and writes the settings if the table is new and empty.
+//! Opens a table. A new, empty table gets settings.
 
 use super::walk::EVERY_BODY;
 use super::{Disconnected, Session};
@@ -7,16 +7,14 @@ use crate::settings::Contents;
 use crate::stored::{Stored, Tier};
 use crate::table::Table;
 
-/// The content of a new table.
 pub(crate) struct First {
     settings: Stored,
-    /// The first pack. A column has none.
+    /// A column has no pack.
     pack: Option<Stored>,
     is_grouped: bool,
 }
 
 impl First {
-    /// Encrypts the content of a new table, or of the tables of a column.
     pub(crate) fn new(
         table: &Table,
         contents: &Contents,
@@ -29,7 +27,6 @@ impl First {
     }
 }
 
-/// Reads the settings and the dictionaries of a table. If it is new, writes the first settings.
 pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<(), Problem> {
     let mut session = session.connect().await;
     if session.learn().await? {
@@ -46,9 +43,9 @@ pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<
     }
 }
 
-/// Returns whether a table without settings is new, and writes its first pack. If it has rows, its settings were deleted or another client
-/// has just created it. New settings would replace the key of an order by encrypted key, the number of the dictionary, and the key of the
-/// groups' ids.
+/// If a table without settings has rows, its settings were deleted or another client has just created it. New
+/// settings would replace the key of an order by encrypted key, the number of the dictionary, and the key of
+/// the groups' ids.
 async fn is_new(session: &mut Session, first: &First) -> Result<bool, Problem> {
     let Some(pack) = &first.pack else {
         let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);

@@ -1,23 +1,21 @@
-//! Writes rows. The settings choose one of two ways. The first way upserts recent rows. The second way replaces packs, and writes no
-//! recent rows.
+//! Writes rows: upserts recent rows, or replaces packs if the table writes through.
 
 use std::collections::BTreeMap;
 
 use super::session::Attempts;
-use super::{Disconnected, Page, Rest, STATEMENT_BYTES, Session, change};
+use super::{Disconnected, Page, STATEMENT_BYTES, Session, UnreadRange, change};
 use crate::error::Problem;
 use crate::format::Row;
 use crate::stored::Stored;
 
-/// How many rows a statement writes.
 const ROWS: usize = 1_000;
 
-/// Writes rows. The last row of each key counts.
+/// The last row of each key counts.
 pub(crate) async fn put(
     session: Disconnected,
     rows: impl IntoIterator<Item = (u128, Row)>,
 ) -> Result<(), Problem> {
-    // The rows are in order. Therefore two clients that write the same rows do not deadlock.
+    // In order, so that two clients that write the same rows do not deadlock.
     let rows: BTreeMap<_, _> = rows.into_iter().collect();
     if rows.is_empty() {
         return Ok(());
@@ -27,8 +25,11 @@ pub(crate) async fn put(
     session.end(()).await
 }
 
-/// Deletes the rows of a range page by page, and returns their number. Rows that others insert into finished pages stay.
-pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Result<u64, Problem> {
+/// Rows that others insert into finished pages stay.
+pub(crate) async fn delete_range(
+    session: Disconnected,
+    mut rest: UnreadRange,
+) -> Result<u64, Problem> {
     let mut session = session.connect().await;
     let mut deleted = 0;
     while rest.keys.is_some() {
@@ -42,7 +43,6 @@ pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Resul
     session.end(deleted).await
 }
 
-/// Writes rows that are in order.
 async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
     session.refresh().await?;
     if session.state()?.contents.settings.write_through {
@@ -61,8 +61,8 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
         if keys.is_empty() {
             session.write(session.sql().put(&stored)).await?;
         } else if session.write(session.sql().put_grouped(&stored, &keys)).await? == 0 {
-            // Another client has erased a group, or has encrypted its key again. The next attempt reads the keys again, and fails if the
-            // group is erased.
+            // Another client has erased a group, or has encrypted its key again. The next attempt reads the
+            // keys again, and fails if the group is erased.
             keys.iter().for_each(|key| session.table.forget_key(key.id));
             attempts.wait_after_loss(session).await?;
             continue;
@@ -72,8 +72,8 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
     Ok(())
 }
 
-/// Encrypts as many of the first rows as a statement may contain. The second result has the ids and versions of their groups' keys, and
-/// empty bodies.
+/// Encrypts as many of the first rows as a statement may contain. The second result has the ids and versions
+/// of their groups' keys.
 fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<Stored>), Problem> {
     let state = session.state()?;
     let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());

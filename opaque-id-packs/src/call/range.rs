@@ -1,5 +1,5 @@
-//! Reads a range page by page. Each page is one snapshot of both tiers, and a missing pack is an error, because a pack must
-//! end where the next one begins.
+//! Reads a range page by page. Each page is one snapshot of both tiers, and each pack must end where the next
+//! one begins.
 
 use std::sync::Arc;
 
@@ -9,47 +9,39 @@ use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::Tier;
 use crate::table::Unreadable;
 
-/// The next rows of a range, from one snapshot.
 pub(crate) struct Page {
-    /// The rows, in the range's order.
     pub(crate) rows: Vec<FoundRow>,
-    /// Unreadable and missing packs and rows, if the page goes on without them.
     pub(crate) problems: Vec<Problem>,
-    /// The part of the range after them.
-    pub(crate) rest: Rest,
+    pub(crate) rest: UnreadRange,
 }
 
-/// A row of a range, or the reason why it cannot be read.
 pub(crate) type FoundRow = (u128, Result<Value, Box<Problem>>);
 
 /// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
-pub struct Rest {
-    /// The first and the last key; `None` if nothing is left.
+pub struct UnreadRange {
+    /// `None` if nothing is left.
     pub(crate) keys: Option<(u128, u128)>,
     pub(crate) is_descending: bool,
-    /// The number of packs to read next.
     pub(crate) packs: u32,
 }
 
-/// A pack and its rows that cannot be read.
 type Opened = (Arc<Pack>, Unreadable);
 
-/// The bytes of packs in the first page and in the largest one.
 const FIRST_BYTES: u32 = 128 << 10;
 const MOST_BYTES: u32 = 1 << 20;
 
-impl Rest {
+impl UnreadRange {
     pub(crate) fn new(first: u128, last: u128, is_descending: bool) -> Self {
         Self { keys: (first <= last).then_some((first, last)), is_descending, packs: 0 }
     }
 }
 
-/// Reads a page. If `is_lenient`, it continues without unreadable or missing packs. An unreadable pack does not show its end, so only
-/// ascending pages can continue.
+/// If `is_lenient`, it continues without unreadable or missing packs. An unreadable pack does not show its
+/// end, so only ascending pages can continue.
 pub(crate) async fn page(
     session: Disconnected,
-    rest: Rest,
+    rest: UnreadRange,
     is_lenient: bool,
 ) -> Result<Page, Problem> {
     let mut session = session.connect().await;
@@ -58,14 +50,14 @@ pub(crate) async fn page(
 }
 
 impl Page {
-    pub(crate) async fn read(session: &mut Session, rest: Rest) -> Result<Self, Problem> {
+    pub(crate) async fn read(session: &mut Session, rest: UnreadRange) -> Result<Self, Problem> {
         Self::read_with(session, rest, None).await
     }
 
-    /// Reads a page. Adds its problems to the list, or returns the first one if there is no list.
+    /// Without a list, the first problem ends the read.
     async fn read_with(
         session: &mut Session,
-        rest: Rest,
+        rest: UnreadRange,
         mut problems: Option<Vec<Problem>>,
     ) -> Result<Self, Problem> {
         let Some((first, last)) = rest.keys else {
@@ -74,7 +66,6 @@ impl Page {
         let pack_bytes = session.state()?.contents.settings.pack_bytes;
         let most = |bytes: u32| (bytes / pack_bytes).max(2);
         let count = (rest.packs * 2).clamp(most(FIRST_BYTES), most(MOST_BYTES));
-        // The limit allows as many rows as the packs may have.
         let (most_packs, most_rows) = (i64::from(count), i64::from(count) * 16);
         let read = session.sql().range((first, last), rest.is_descending, most_packs, most_rows);
         let stored = session.query_tiers(read).await?;
@@ -97,7 +88,6 @@ impl Page {
             (is_full(packs.len(), most_packs), is_full(recent.len(), most_rows));
         let packs = readable(packs, packs_are_full, &mut problems)?;
 
-        // Each pack must end where the next one begins, and they must cover the page.
         let gap = |id| session.gap_problem(session.table.location(Kind::Pack, id));
         for pair in packs.windows(2) {
             let [(pack, _), (next, _)] = pair else { continue };
@@ -109,7 +99,6 @@ impl Page {
             return Err(Problem::Gap { location: session.table.packs_location() });
         };
 
-        // The page's part of the range, from the smallest key to the largest one.
         let mut covered = (first, last);
         if rest.is_descending {
             if packs_are_full {
@@ -147,12 +136,11 @@ impl Page {
         if rest.is_descending {
             rows.reverse();
         }
-        let rest = Rest { keys, packs: count, ..rest };
+        let rest = UnreadRange { keys, packs: count, ..rest };
         Ok(Self { rows, problems: problems.unwrap_or_default(), rest })
     }
 }
 
-/// Adds a problem to the list, or returns it if there is no list.
 fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Problem> {
     match problems {
         Some(problems) => {
@@ -163,7 +151,6 @@ fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Pro
     }
 }
 
-/// Leaves out the rows of packs that cannot be read.
 fn readable(
     found: Vec<(u128, Result<Opened, Problem>)>,
     are_full: bool,
@@ -187,8 +174,7 @@ fn readable(
     Ok(packs)
 }
 
-/// Returns the rows of packs, replaced by recent ones, in the order of their keys. An unreadable recent row hides the pack's value as well,
-/// because it may be a deletion.
+/// An unreadable recent row hides the pack's value as well, because it may be a deletion.
 fn overlaid(
     packed: impl Iterator<Item = MayFail>,
     recent: impl Iterator<Item = MayFail>,
@@ -201,10 +187,9 @@ fn overlaid(
     merged(packed, recent).filter_map(row).collect()
 }
 
-/// A row or the mark of a deleted one, or the reason why it cannot be read.
 type MayFail = (u128, Result<Row, Problem>);
 
-/// Merges rows in the order of their keys. A row of the second iterator replaces the first one's row with the same key.
+/// A row of the second iterator replaces the first one's row with the same key.
 fn merged(
     first: impl Iterator<Item = MayFail>,
     second: impl Iterator<Item = MayFail>,

@@ -1,9 +1,8 @@
-//! Encrypts everything again that is not under the current secret and dictionary: settings and dictionaries, then the keys of groups, then
-//! packs and recent rows, or the values of a column.
+//! Encrypts everything again that is not under the current secret and dictionary.
 //!
-//! Each statement replaces a body only if it is unchanged since the read. If another client has changed it, the next run finds it again. A
-//! sweep also rewrites the bodies that have rows of erased groups, and then deletes unused dictionaries. The next run continues one that
-//! ended early, because current bodies are skipped.
+//! Each statement replaces a body only if it is unchanged since the read. If another client has changed it,
+//! the next run finds it again. A sweep also rewrites the bodies that have rows of erased groups, and then
+//! deletes unused dictionaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,26 +26,24 @@ pub struct Rekeyed {
     pub packs: u64,
     /// The number of recent rows, or values of a column, that were encrypted again.
     pub rows: u64,
-    /// The number of bodies that another client has changed meanwhile, and of packs that another transaction has locked. The next run finds
-    /// them. The call waits for other locks.
+    /// The number of bodies that another client has changed meanwhile, and of packs that another transaction
+    /// has locked. The next run finds them. The call waits for other locks.
     pub lost: u64,
     /// The number of dictionaries that a sweep has deleted.
     pub dictionaries: u64,
-    /// The number of old dictionaries that a sweep has kept, because something could not be encrypted again or because the current
-    /// dictionary is too new.
+    /// The number of old dictionaries that a sweep has kept: something could not be encrypted again, or the
+    /// current dictionary is too new.
     pub dictionaries_left: u64,
 }
 
-/// The bodies to encrypt again.
 pub(crate) struct Rekey {
     /// The column of the values, unless the table has packs.
     pub(crate) column: Option<ColumnName>,
-    /// The time after which a sweep deletes a dictionary that is no longer current. `None` means a plain rekeying.
+    /// A sweep deletes a dictionary that has not been current for this time. `None` means a plain rekeying.
     pub(crate) unused_for: Option<Duration>,
     pub(crate) progress: Progress,
 }
 
-/// Runs a rekeying or a sweep.
 pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, Problem> {
     let mut session = session.connect().await;
     let Rekey { column, unused_for, progress } = rekey;
@@ -80,7 +77,7 @@ struct Run {
     is_sweep: bool,
     progress: Progress,
     rekeyed: Rekeyed,
-    /// The problem of the first unreadable body. The run continues with the others.
+    /// The run continues with the other bodies.
     problem: Option<Problem>,
 }
 
@@ -89,7 +86,8 @@ impl Run {
         let rows = session.read_meta().await?;
         let reencrypted = session.table.reencrypt_meta(rows.clone())?;
         session.table.learn(session.context(), rows)?;
-        // The settings come last. Therefore settings under the current secret imply that the dictionaries are under it too.
+        // The settings come last. Therefore settings under the current secret imply that the dictionaries are
+        // under it too.
         for stored in reencrypted.into_iter().rev() {
             match stored {
                 Ok(stored) => {
@@ -140,7 +138,7 @@ impl Run {
         (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
     }
 
-    /// Returns the statement that writes a body again, or `None` if it stays as it is.
+    /// `None` leaves the body as it is.
     fn rewrite(
         &self,
         session: &Session,
@@ -191,9 +189,9 @@ impl Run {
         }))
     }
 
-    /// Deletes the dictionaries before the one that was current when the walk began. All bodies must be encrypted again, no client may have
-    /// trained another dictionary meanwhile, and no client may still write with the old ones. A transaction does not see the writes of
-    /// others.
+    /// Deletes the dictionaries before the one that was current when the walk began. All bodies must be
+    /// encrypted again, and no client may have trained another dictionary meanwhile or still write with the
+    /// old ones. A transaction does not see the writes of others.
     async fn delete_dictionaries(
         &mut self,
         session: &mut Session,
@@ -221,8 +219,8 @@ impl Run {
     }
 }
 
-/// Returns whether the table can read a value of the column. Otherwise the caller may have named a wrong column, and the values of the right
-/// one still need the dictionaries.
+/// Otherwise the caller may have named a wrong column, and the values of the right one still need the
+/// dictionaries.
 async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(true) };
     let rows = session.query(session.sql().stale_values(column, 0, &EVERY_BODY, 1)).await?;

@@ -10,7 +10,7 @@ use crate::statement::IfLocked;
 use crate::stored::{Stored, Tier};
 use crate::table::next_version;
 
-/// Writes the backup's rows of damaged keys. The keys are in order. Returns whether they were still damaged.
+/// The keys are in order. Returns whether they were still damaged.
 pub(crate) async fn restore(
     session: Disconnected,
     damage: Damage,
@@ -24,8 +24,8 @@ pub(crate) async fn restore(
     session.end(is_restored).await
 }
 
-/// Omits rows of groups that were erased since the backup. A missing key is an error. A new key must not replace it, because the old one
-/// may be restored and could then not read the rows.
+/// Omits rows of groups that were erased since the backup. A new key must not replace a missing one, because
+/// the old one may be restored and could then not read the rows.
 async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> Result<(), Problem> {
     let mut groups: Vec<_> = rows.iter().filter_map(|(_, value)| value.group).collect();
     groups.sort_unstable();
@@ -37,7 +37,7 @@ async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> R
     Ok(())
 }
 
-/// Replaces a recent row of this version by the backup's row, or deletes it if the backup has none.
+/// Deletes the row if the backup has none.
 async fn restore_row(
     session: &mut Session,
     first: u128,
@@ -59,11 +59,12 @@ async fn restore_row(
     Ok(session.write(write).await? > 0)
 }
 
-/// Writes rows into packs of this table that end where the next pack begins *now*. A copied pack would end where it ended at the time of
-/// the backup.
+/// Writes rows into packs of this table that end where the next pack begins *now*. A copied pack would end
+/// where it ended at the time of the backup.
 ///
-/// The first of these packs guards the others. It is unreadable until all others are written, and each statement replaces it if it has the
-/// version that was read. So no other client restores or splits it meanwhile. If this client dies, the rest is still damaged.
+/// The first of these packs guards the others. It is unreadable until all others are written, and each
+/// statement requires its version. So no other client restores or splits it meanwhile. If this client dies,
+/// the rest is still damaged.
 async fn restore_packs(
     session: &mut Session,
     damage: Damage,
@@ -95,7 +96,6 @@ async fn restore_packs(
         let pack = Pack { id: first, end, rows: rows.clone() };
         let mut packs = split::encrypt(table, &state, stored.version, pack, groups)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
-        // A single pack may be as large as a value.
         if packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
             let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
             if session.write_unless_duplicate(write).await? > 0 {
@@ -123,7 +123,6 @@ async fn restore_packs(
     }
 }
 
-/// Takes as many of the last packs as one statement may contain, but never the first one.
 fn last_packs(packs: &mut Vec<Stored>) -> Vec<Stored> {
     let mut bytes = 0;
     let fit = packs.iter().rev().take_while(|pack| {

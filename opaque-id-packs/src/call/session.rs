@@ -1,7 +1,7 @@
-//! A call's access to its table: it runs statements, and reads the dictionaries and the keys of groups that the answers need.
+//! A call's access to its table.
 //!
-//! Once a minute, a call reads the settings and the dictionaries after a statement. A plain `put` must not begin with a read, because SQLite
-//! cannot turn a read into a write while another client writes.
+//! Once a minute, a call reads the settings and the dictionaries after a statement. A plain `put` must not
+//! begin with a read, because SQLite cannot turn a read into a write while another client writes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,13 +16,12 @@ use crate::statement::Builder;
 use crate::stored::{Stored, Tier};
 use crate::table::{Context, State, Table};
 
-/// The number of write attempts without effect in the caller's transaction. No attempt waits there.
+/// No attempt waits in the caller's transaction.
 const ATTEMPTS_IN_TRANSACTION: u32 = 10;
 
-/// The number of times that a call inserts keys of groups that the server does not show afterwards.
+/// The attempts to insert keys that the server does not show afterwards.
 pub(super) const KEY_INSERTIONS: u32 = 10;
 
-/// A call that has no connection yet.
 pub(crate) struct Disconnected {
     session: call::Session,
     pub(super) table: Arc<Table>,
@@ -37,7 +36,6 @@ impl Disconnected {
         &self.table
     }
 
-    /// Acquires a connection.
     pub(crate) async fn connect(self) -> Session {
         let connection = self.session.connect().await;
         Session {
@@ -51,16 +49,14 @@ impl Disconnected {
     }
 }
 
-/// A call that has a connection.
 pub(crate) struct Session {
     session: call::Session,
     pub(super) table: Arc<Table>,
     connection: ConnectionState,
     /// A time before the last read. The call compares the answer only with states that were seen before it.
     began: Instant,
-    /// The keys of the groups that have rows in the last answer, or whose rows the call writes next.
     groups: GroupKeys,
-    /// Whether a statement has run that is not about keys.
+    /// Statements about keys do not set this flag.
     has_run: bool,
 }
 
@@ -73,7 +69,6 @@ impl Session {
         self.connection.is_in_transaction
     }
 
-    /// Returns the statements of the table.
     pub(super) fn sql(&self) -> Builder<'_> {
         self.table.statements.on(self.dialect())
     }
@@ -86,13 +81,12 @@ impl Session {
         &self.groups
     }
 
-    /// Returns the time of the last read, and whether it ran in a transaction of the caller.
     pub(super) fn context(&self) -> Context {
         Context { began: self.began, is_in_transaction: self.is_in_transaction() }
     }
 
-    /// Returns the problem of a pack that ends before a key. On MySQL the transaction itself may have written the pack after another client
-    /// had split it. Its snapshot does not show the new packs.
+    /// On MySQL the transaction itself may have written the pack after another client had split it. Its
+    /// snapshot does not show the new packs.
     pub(super) fn gap_problem(&self, location: Location) -> Problem {
         let is_written_through =
             self.state().is_ok_and(|state| state.contents.settings.write_through);
@@ -103,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Ends the call with its result. It also notices changed settings in a transaction, because a process may use only transactions.
+    /// This also notices changed settings in a transaction, because a process may use only transactions.
     pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
         if self.has_run && self.table.is_check_due() {
             self.read_settings().await?;
@@ -111,9 +105,9 @@ impl Session {
         Ok(result)
     }
 
-    /// Reads the settings and the dictionaries in two cases. A long call must not go on with a dictionary that others have replaced, so it
-    /// reads them once a minute. A new call must not write with settings that a transaction has read, because that transaction may have
-    /// been rolled back.
+    /// A long call must not go on with a dictionary that others have replaced, so it reads the settings once
+    /// a minute. A new call must not write with settings that a transaction has read, because that
+    /// transaction may have been rolled back.
     pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
         let is_due = match self.has_run {
             true => !self.is_in_transaction() && self.table.is_check_due(),
@@ -121,13 +115,12 @@ impl Session {
         };
         if is_due {
             self.read_settings().await?;
-            // Later statements of this call need not read them again.
             self.has_run = true;
         }
         Ok(())
     }
 
-    /// Reads the settings and the dictionaries. If a dictionary was lost, inserts it again.
+    /// Inserts a lost dictionary again.
     pub(super) async fn read_settings(&mut self) -> Result<(), Problem> {
         let meta = self.read_meta().await?;
         if let Some(lost) = self.table.check_state(self.context(), meta)? {
@@ -137,20 +130,19 @@ impl Session {
         Ok(())
     }
 
-    /// Reads the rows of settings and dictionaries.
     pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, Problem> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_meta()).await;
         self.read_rows(answer)
     }
 
-    /// Reads the settings and the dictionaries, and returns whether there are settings.
+    /// Returns whether there are settings.
     pub(crate) async fn learn(&mut self) -> Result<bool, Problem> {
         let meta = self.read_meta().await?;
         self.table.learn(self.context(), meta)
     }
 
-    /// Runs a statement, reads the dictionaries and the keys of groups that its rows need, and returns the rows.
+    /// Also reads the dictionaries and the keys of groups that the rows need.
     pub(super) async fn query(
         &mut self,
         mut statement: Statement,
@@ -171,14 +163,13 @@ impl Session {
             // The two reads before have set the times of their own statements.
             self.began = began;
             match again {
-                // Another client may have replaced the rows before the group was erased. The same statement reads their successors.
+                // Another client may have replaced the rows before the group was erased.
                 Some(again) if is_erased => statement = again,
                 _ => return Ok(rows),
             }
         }
     }
 
-    /// Runs a statement on both tiers, and returns the rows with their tiers.
     pub(super) async fn query_tiers(
         &mut self,
         statement: Statement,
@@ -187,13 +178,13 @@ impl Session {
         self.table.read(rows)
     }
 
-    /// Runs a statement, and returns how many rows it has changed.
+    /// Returns how many rows the statement has changed.
     pub(super) async fn write(&mut self, statement: Statement) -> Result<u64, Problem> {
         let answer = self.session.run(statement).await;
         self.read_changed(answer)
     }
 
-    /// Runs a statement, and returns how many rows it has changed, or 0 if it violates a unique index.
+    /// Returns 0 if the statement violates a unique index.
     pub(super) async fn write_unless_duplicate(
         &mut self,
         statement: Statement,
@@ -201,7 +192,7 @@ impl Session {
         Ok(self.try_write(statement).await?.unwrap_or(0))
     }
 
-    /// Runs a statement, and returns how many rows it has changed, or `None` if it violates a unique index.
+    /// Returns `None` if the statement violates a unique index.
     pub(super) async fn try_write(&mut self, statement: Statement) -> Result<Option<u64>, Problem> {
         let answer = self.session.try_run(statement).await;
         answer.map(|answer| self.read_changed(answer)).transpose()
@@ -222,7 +213,6 @@ impl Session {
         }
     }
 
-    /// Returns whether there is a body whose dictionary is not known.
     fn lacks_dictionary(&self, rows: &[Vec<Cell>]) -> bool {
         let Some(state) = self.table.state() else { return false };
         rows.iter().flatten().any(|cell| match cell {
@@ -233,7 +223,7 @@ impl Session {
         })
     }
 
-    /// Reads unknown keys of groups. Returns whether one of the groups is erased.
+    /// Returns whether one of the groups is erased.
     pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, Problem> {
         let unknown = self.take_known_keys(groups);
         if unknown.is_empty() {
@@ -244,8 +234,9 @@ impl Session {
         Ok(unknown.iter().any(is_erased))
     }
 
-    /// Reads the keys of groups that the call writes next, and inserts missing ones. With `rechecks_known`, it reads known keys again,
-    /// because another client may have erased a group, or a failover may have lost a key.
+    /// Reads the keys of groups that the call writes next, and inserts missing ones. With `rechecks_known`,
+    /// it reads known keys again, because another client may have erased a group, or a failover may have lost
+    /// a key.
     pub(crate) async fn ensure_keys(
         &mut self,
         mut groups: Vec<u128>,
@@ -269,7 +260,7 @@ impl Session {
                 return Err(Problem::Outrun);
             }
             insertions += 1;
-            // Another client may insert other keys first. The loop reads the keys in the table.
+            // Another client may insert other keys first.
             let new = self.table.new_keys(&unknown)?;
             self.session.run(self.sql().make_keys(&new)).await;
         }
@@ -283,7 +274,6 @@ impl Session {
         self.table.learn_keys(self.context(), rows, locks, &mut self.groups)
     }
 
-    /// Returns the groups with unknown keys, and takes over known keys.
     fn take_known_keys(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
         groups.retain(|id| !self.groups.contains(*id));
         groups.retain(|id| match self.table.known_key(*id) {
@@ -297,7 +287,6 @@ impl Session {
     }
 }
 
-/// The attempts of a write without effect, because another client was faster.
 #[derive(Default)]
 pub(super) struct Attempts {
     lost: u32,
@@ -305,10 +294,6 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Waits before the next attempt.
-    ///
-    /// # Errors
-    /// [`Problem::Outrun`] after the last one.
     pub(super) async fn wait_after_loss(&mut self, session: &mut Session) -> Result<(), Problem> {
         let since = self.first_lost.get_or_insert_with(Instant::now).elapsed();
         self.lost += 1;
@@ -317,7 +302,7 @@ impl Attempts {
             false if since > RETRY_FOR => return Err(Problem::Outrun),
             _ => {}
         }
-        // Another client may have erased a group, so the next attempt reads the keys again.
+        // Another client may have erased a group.
         session.groups.clear();
         session.session.back_off(self.lost).await;
         Ok(())

@@ -21,7 +21,6 @@ use crate::table::{Context, Table};
 const OUTSIDE: ConnectionState =
     ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: false };
 
-/// Answers the statements of a call, and returns its result.
 fn run<R>(
     call: &mut PackCall<'_, R>,
     mut answer: impl FnMut(&Statement) -> Answer,
@@ -140,7 +139,6 @@ fn a_transaction_does_not_make_the_key_of_an_index() {
     assert_eq!(ended, Err(table.index_in_transaction()));
 }
 
-/// Runs a statement in SQLite.
 async fn answer(connection: &mut SqliteConnection, statement: &Statement) -> sqlx::Result<Answer> {
     let mut query = sqlx::query(AssertSqlSafe(statement.sql.to_string()));
     for value in &statement.values {
@@ -216,7 +214,6 @@ async fn little_is_compressed_between_two_statements() -> Result<(), Box<dyn std
         // A pack of such rows has six times its size, and up to a quarter of a megabyte is added.
         let added = pack_bytes.max(256 << 10);
         assert!(most < 2 * (6 * pack_bytes + added), "{most} bytes for {pack_bytes}");
-        // The number of statements stays small as well.
         assert!(statements < 60, "{statements} for {pack_bytes}");
     }
     Ok(())

@@ -1,19 +1,18 @@
 //! Replaces the settings, and trains dictionaries from rows of the table.
 
 use super::session::Attempts;
-use super::{Disconnected, Page, Rest, Session};
+use super::{Disconnected, Page, Session, UnreadRange};
 use crate::dictionary::trained;
 use crate::error::Problem;
 use crate::settings::{Contents, Settings, unix_seconds};
 use crate::table::next_version;
 
-/// The bytes of rows that train a dictionary, as a multiple of its size.
+/// A multiple of the dictionary's size.
 const SAMPLED: usize = 100;
 
-/// The most bytes of rows in groups that train a dictionary. The search for shared texts takes a second per megabyte.
+/// The search for shared texts takes a second per megabyte.
 const SHARED: usize = 4 << 20;
 
-/// Replaces the settings, or adds a dictionary and makes it the current one.
 pub(crate) async fn configure(
     session: Disconnected,
     settings: Option<Settings>,
@@ -29,8 +28,8 @@ pub(crate) async fn configure(
     session.end(()).await
 }
 
-/// Makes the key of the column's blind index, unless there is one. Two clients make the same key if they have the same sealing secret, and
-/// otherwise the first one to write it wins.
+/// Two clients make the same key if they have the same sealing secret, and otherwise the first one to write
+/// it wins.
 pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
     let mut session = session.connect().await;
     session.refresh().await?;
@@ -45,7 +44,6 @@ pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
     session.end(()).await
 }
 
-/// Trains a dictionary from the last rows of the table, and makes it the current one.
 pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Problem> {
     let mut session = session.connect().await;
     let enough = match session.state()?.groups {
@@ -53,11 +51,10 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
         None => bytes.saturating_mul(SAMPLED),
     };
     let (mut samples, mut sampled) = (Vec::new(), 0);
-    let mut rest = Rest::new(0, session.table.statements.ids().max(), true);
+    let mut rest = UnreadRange::new(0, session.table.statements.ids().max(), true);
     while rest.keys.is_some() && sampled < enough {
         let page = Page::read(&mut session, rest).await?;
         rest = page.rest;
-        // Unreadable rows are no samples.
         let rows = page.rows.into_iter().filter_map(|(_, row)| row.ok());
         samples.extend(rows.inspect(|row| sampled += row.len()));
     }
@@ -66,7 +63,6 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
     session.end(()).await
 }
 
-/// Changes the content of the settings.
 async fn write(session: &mut Session, change: impl Fn(&mut Contents)) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
     loop {
@@ -84,7 +80,6 @@ async fn write(session: &mut Session, change: impl Fn(&mut Contents)) -> Result<
     }
 }
 
-/// Adds a dictionary, and makes it the current one.
 async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
     let added = loop {

@@ -24,37 +24,32 @@ pub struct Verified {
     pub values: u64,
     /// The unreadable and missing packs and rows. [`Problem::location`] has the id in the database's form.
     pub problems: Vec<Problem>,
-    /// The keys of unreadable or missing packs and recent rows.
     pub(crate) damage: Vec<Damage>,
 }
 
-/// Keys with unreadable or missing packs, from the first one up to the next pack, or the key of an unreadable recent row.
+/// Keys with unreadable or missing packs, from the first one up to the next pack, or the key of an unreadable
+/// recent row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     pub(crate) first: u128,
-    /// The key after the last one: the id of the next pack.
+    /// The id of the next pack.
     pub(crate) end: Option<u128>,
-    /// The version of a recent row.
     pub(crate) recent: Option<i64>,
-    /// Whether no other keyring and no dictionary can read the pack or the row.
     pub(crate) is_certain: bool,
 }
 
 impl Damage {
-    /// Returns the damage of packs from a key up to the next pack.
     fn from_packs(first: u128, end: Option<u128>) -> Self {
         Self { first, end, recent: None, is_certain: true }
     }
 }
 
-/// Omits the keys.
 impl fmt::Debug for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Damage(..)")
     }
 }
 
-/// Reads all packs and all recent rows, or all values of a column, and finds the corrupt and missing ones. It changes nothing.
 pub(crate) async fn verify(
     session: Disconnected,
     column: Option<ColumnName>,
@@ -97,16 +92,13 @@ pub(crate) async fn verify(
 #[derive(Default)]
 struct Run {
     verified: Verified,
-    /// The latest dictionary of any body.
     dictionary: u16,
-    /// Whether a body under the secret of each key id could be read.
     can_open: [bool; 4],
     /// The places of damage that is certain only if the secret of this key id is the right one.
     in_doubt: Vec<(usize, usize)>,
 }
 
 impl Run {
-    /// Records an unreadable body.
     fn unreadable(&mut self, problem: Problem, stored: &Stored, damage: Damage) {
         if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
             self.in_doubt.push((self.verified.damage.len(), key_id(stored)));
@@ -114,12 +106,10 @@ impl Run {
         self.damaged(problem, damage);
     }
 
-    /// Records keys without a readable body.
     fn damaged(&mut self, problem: Problem, damage: Damage) {
         use FormatError::{Dictionary, NoDictionary, NoGroupKey, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
-            // The server may show another state to the next client.
             Problem::Older { .. }
                 | Problem::Unreadable {
                     source: Dictionary { .. }
@@ -149,7 +139,8 @@ impl Run {
         for stored in found {
             match session.table.open_readable(&state, session.context(), stored, session.groups()) {
                 Ok((pack, unreadable)) => {
-                    // The pack is authentic, so a backup has nothing better. The keys of its groups are missing.
+                    // The pack is authentic, so a backup has nothing better. The keys of its groups are
+                    // missing.
                     self.verified
                         .problems
                         .extend(unreadable.into_iter().map(|(_, problem)| problem));
@@ -220,8 +211,8 @@ impl Run {
         self.can_open[key_id(stored)] = true;
     }
 
-    /// Reads the settings again, after all bodies, and checks that they are not older than these, because the number of the dictionary only
-    /// increases.
+    /// The settings are read again after all bodies and must not be older than these, because the number of
+    /// the dictionary only increases.
     async fn settings(&mut self, session: &mut Session) -> Result<(), Problem> {
         let problems = &mut self.verified.problems;
         match session.learn().await {
@@ -243,7 +234,6 @@ impl Run {
     }
 }
 
-/// Returns the key id that a body claims, in its first byte.
 fn key_id(stored: &Stored) -> usize {
     stored.body.first().map_or(0, |first| usize::from(first & 0b11))
 }

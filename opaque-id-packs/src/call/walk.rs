@@ -1,5 +1,4 @@
-//! Walks bodies in the order of their ids: packs, recent rows, keys of groups, or the values of a column. The application may write
-//! meanwhile.
+//! Walks bodies in the order of their ids. The application may write meanwhile.
 
 use super::Session;
 use crate::column::ColumnName;
@@ -7,16 +6,14 @@ use crate::error::Problem;
 use crate::format::Kind;
 use crate::stored::{Stored, Tier};
 
-/// The number of bodies that a statement reads.
 pub(super) const BODIES: i64 = 64;
 
-/// A header that no body has, because it is too long. With it, a walk reads every body.
+/// No body has this header, because it is too long. With it, a walk reads every body.
 pub(super) const EVERY_BODY: [u8; 4] = [0; 4];
 
-/// A function that receives the number of bodies that are done.
+/// Receives the number of bodies that are done.
 pub(crate) type Progress = Box<dyn FnMut(u64) + Send>;
 
-/// The bodies of a walk.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'c> {
     Tier(Tier),
@@ -24,7 +21,6 @@ pub(super) enum Source<'c> {
 }
 
 impl Source<'_> {
-    /// Returns the header of new bodies.
     pub(super) fn current_header(self, session: &Session) -> Result<[u8; 3], Problem> {
         session.table.current_header(match self {
             Self::Tier(tier) => tier,
@@ -33,10 +29,8 @@ impl Source<'_> {
     }
 }
 
-/// A walk.
 pub(super) struct Walk<'c> {
     source: Source<'c>,
-    /// The id that the next page begins with.
     from: Option<u128>,
 }
 
@@ -45,7 +39,8 @@ impl<'c> Walk<'c> {
         Self { source, from: Some(0) }
     }
 
-    /// Reads the next bodies that begin with another header. The last page may be empty. After it the result is `None`.
+    /// Reads the next bodies that begin with another header. The last page may be empty. After it the result
+    /// is `None`.
     pub(super) async fn next(
         &mut self,
         session: &mut Session,
@@ -82,13 +77,13 @@ impl<'c> Walk<'c> {
     }
 }
 
-/// Returns whether a page has as many values as its statement may read, so that others may follow.
+/// Returns whether others may follow.
 pub(super) fn is_full(len: usize) -> bool {
     i64::try_from(len).is_ok_and(|len| len >= BODIES)
 }
 
-/// Drops the values of the last id of a page, so that the next page reads all values of that id. Several values may have the same id if the
-/// key has several columns.
+/// Drops the values of the last id of a page, so that the next page reads all values of that id. Several
+/// values may have the same id if the key has several columns.
 pub(super) fn leave_last_id<V>(
     session: &Session,
     values: &mut Vec<V>,

@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>` with diesel's traits, for columns of the type `Binary`. It delegates to bytes.
+//! `Encrypted<T, V>` with diesel's traits.
 
 use diesel::backend::Backend;
 use diesel::deserialize::{self, FromSql};

@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>`: the stored value of a column. The traits of each ORM have their own file.
+//! The stored value of a column.
 
 #[cfg(feature = "diesel")]
 mod diesel;

@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>` with SeaORM's traits, alone and in `Option`. It delegates to `Vec<u8>`.
+//! `Encrypted<T, V>` with SeaORM's traits, alone and in `Option`.
 
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
 use sea_orm::{ActiveValue, ColIdx, IntoActiveValue, QueryResult, Set, TryGetError, TryGetable};
@@ -18,7 +18,8 @@ impl<T, V> ValueType for Encrypted<T, V> {
         <Vec<u8> as ValueType>::array_type()
     }
 
-    /// The type is `bytea` or `blob`. MySQL's `blob` has room for 65,535 bytes. Make the column a `LONGBLOB` for longer values.
+    /// `bytea` or `blob`. MySQL's `blob` has room for 65,535 bytes. Make the column a `LONGBLOB` for longer
+    /// values.
     fn column_type() -> ColumnType {
         ColumnType::Blob
     }

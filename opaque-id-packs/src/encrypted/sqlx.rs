@@ -1,4 +1,4 @@
-//! `Encrypted<T, V>` with sqlx's traits. It delegates to `Vec<u8>`.
+//! `Encrypted<T, V>` with sqlx's traits.
 
 use opaque_id_sqlx::ArgumentBuffer;
 use sqlx::encode::IsNull;

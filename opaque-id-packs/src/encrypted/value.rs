@@ -1,18 +1,16 @@
-//! The encrypted type. No serializer accepts it.
-
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value of type `V` in a row of the resource `T`, compressed and encrypted. It is the type of a field for a column that the database
-/// cannot read. It works alone and in `Option`, in a `BYTEA` of PostgreSQL, a `LONGBLOB`, `BLOB` or `VARBINARY` of MySQL and MariaDB, and a
+/// A value of type `V` in a row of the resource `T`, compressed and encrypted. It works alone and in
+/// `Option`, in a `BYTEA` of PostgreSQL, a `LONGBLOB`, `BLOB` or `VARBINARY` of MySQL and MariaDB, and a
 /// `BLOB` of SQLite.
 ///
-/// An adapter's `EncryptedColumn` encrypts and decrypts it. Values are equal if their bytes are. The same value is encrypted to other bytes
-/// each time. It implements neither `Serialize` nor `Deserialize`: the listed impls never apply. They only make the compiler's error say
-/// how to proceed.
+/// An adapter's `EncryptedColumn` encrypts and decrypts it. The same value is encrypted to other bytes each
+/// time, and values are equal if their bytes are. The listed impls of `Serialize` and `Deserialize` never
+/// apply. They only make the compiler's error say how to proceed.
 #[cfg_attr(
     feature = "diesel",
     derive(diesel::expression::AsExpression, diesel::deserialize::FromSqlRow),
@@ -57,7 +55,6 @@ impl<T, V> Hash for Encrypted<T, V> {
     }
 }
 
-/// Omits the bytes.
 impl<T, V> fmt::Debug for Encrypted<T, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Encrypted(..)")
@@ -79,7 +76,7 @@ pub trait MayLeave {
     fn never<R>() -> R;
 }
 
-/// An impl that never applies. It makes the compiler's error say to decrypt the value.
+/// Never applies. The compiler's error says to decrypt the value.
 impl<T, V> Serialize for Encrypted<T, V>
 where
     EncryptedOf<T, V>: MayLeave,
@@ -89,7 +86,7 @@ where
     }
 }
 
-/// An impl that never applies. It makes the compiler's error say to encrypt a value.
+/// Never applies. The compiler's error says to encrypt a value.
 impl<'de, T, V> Deserialize<'de> for Encrypted<T, V>
 where
     EncryptedOf<T, V>: MayLeave,

@@ -1,5 +1,3 @@
-//! Encrypts bodies by AES-256-GCM-SIV under a table's subkeys. The place of a body is authenticated, so it opens nowhere else.
-
 use std::fmt;
 
 use aes_gcm_siv::aead::{Aead, Payload};
@@ -13,7 +11,7 @@ use super::codec::Codec;
 use super::error::FormatError;
 use super::plaintext::Plaintext;
 
-/// The format's number, above the two bits of the key id.
+/// Above the two bits of the key id.
 const FORMAT: u8 = 1;
 const HEADER: usize = 3;
 const NONCE: usize = 12;
@@ -39,7 +37,7 @@ pub enum Kind {
     Group = 7,
 }
 
-/// The place of a body. A body opens only at its place.
+/// The place of a body. A body opens only there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The kind of the body.
@@ -54,7 +52,6 @@ pub struct Place {
 /// only whether two plaintexts at one place are equal.
 pub struct PackCipher {
     sealing: KeyId,
-    /// The ciphers by key id.
     ciphers: [Option<Box<Aes256GcmSiv>>; 4],
     table: String,
     context: String,
@@ -64,13 +61,12 @@ impl PackCipher {
     /// The number of bytes by which a body is longer than its plaintext.
     pub const OVERHEAD: usize = HEADER + NONCE + TAG;
 
-    /// Derives the subkeys of a resource, for the table with this name.
+    /// Derives a resource's subkeys for a table.
     #[must_use]
     pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
         Self::for_domain(keyring, T::DOMAIN, table)
     }
 
-    /// Derives the subkeys of a domain.
     pub(crate) fn for_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         for key_id in keyring.key_ids() {
@@ -87,7 +83,6 @@ impl PackCipher {
         }
     }
 
-    /// Encrypts with one data key.
     pub(crate) fn with_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         ciphers[0] = Some(Box::new(Aes256GcmSiv::new((&**key).into())));
@@ -95,7 +90,7 @@ impl PackCipher {
         Self { sealing, ciphers, table: table.to_owned(), context: String::new() }
     }
 
-    /// Also binds bodies to a context, such as a tenant or a database. They open with the same context only.
+    /// Also binds bodies to a context, such as a tenant or a database.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
         Self { context: context.to_owned(), ..self }
@@ -112,7 +107,6 @@ impl PackCipher {
         self.encrypt_with(nonce, place, codec, plaintext)
     }
 
-    /// Encrypts with the nonce of a vector.
     pub(super) fn encrypt_with(
         &self,
         nonce: [u8; NONCE],
@@ -136,7 +130,7 @@ impl PackCipher {
         [FORMAT << 2 | self.sealing.get(), high, low]
     }
 
-    /// Decrypts a body for the codec. The codec must have the dictionary of the body: see [`dictionary_id`](Self::dictionary_id).
+    /// Decrypts a body for the codec of its [`dictionary_id`](Self::dictionary_id).
     ///
     /// # Errors
     /// [`FormatError`] if it is not the body of this place.
@@ -201,7 +195,6 @@ fn split<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), FormatError> 
     Ok((*first, rest))
 }
 
-/// Omits the id because it is a key.
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place")

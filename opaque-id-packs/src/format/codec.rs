@@ -1,4 +1,4 @@
-//! Compression by zstd with or without a dictionary, and a limit for decompressed sizes.
+//! Compression by zstd, and a limit for decompressed sizes.
 
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
@@ -17,7 +17,6 @@ pub const MAX_LEN: usize = 64 << 20;
 #[derive(Clone)]
 pub struct Dictionary {
     id: u16,
-    /// The bytes contain pieces of rows, so they are wiped.
     bytes: Zeroizing<Vec<u8>>,
 }
 
@@ -79,7 +78,6 @@ impl Codec {
         self.dictionary.as_ref().map_or(0, |dictionary| dictionary.id)
     }
 
-    /// Returns the dictionary's bytes.
     pub(crate) fn dictionary(&self) -> &[u8] {
         self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
@@ -87,7 +85,8 @@ impl Codec {
     pub(super) fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
         #[cfg(test)]
         COMPRESSED.set(COMPRESSED.get() + value.len());
-        // A frame has the id that zstd gave the dictionary. So another dictionary of this number causes an error, not another value.
+        // A frame has the id that zstd gave the dictionary. So another dictionary of this number causes an
+        // error, not another value.
         let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
@@ -111,7 +110,7 @@ impl Codec {
     }
 }
 
-/// Unused contexts. There are as many as were used at the same time, each with its own copy of the dictionary.
+/// There are as many as were used at the same time, each with its own copy of the dictionary.
 #[derive(Default)]
 struct Pool<C>(Mutex<Vec<C>>);
 
@@ -148,6 +147,5 @@ impl fmt::Debug for Codec {
 
 #[cfg(test)]
 thread_local! {
-    /// The number of bytes that this thread has compressed.
     pub(crate) static COMPRESSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

@@ -1,10 +1,8 @@
-//! The reasons why bytes are not a row, a pack or settings.
-
 use opaque_id_core::keyring::KeyId;
 use thiserror::Error;
 
-/// An error for bytes that are not a row or a pack of this place. They are corrupt, forged, truncated, swapped with bytes of another place,
-/// or written by a newer version. It never contains a value or a key.
+/// An error for bytes that are not a row or a pack of this place. They are corrupt, forged, truncated,
+/// swapped with bytes of another place, or written by a newer version. It never contains a value or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -14,7 +12,7 @@ pub enum FormatError {
     Truncated {
         /// The length of the shortest body.
         expected: usize,
-        /// The length that was found.
+        /// The found length.
         found: usize,
     },
     /// The body has another format: it is corrupt, or a newer version of this library has written it.
@@ -23,7 +21,7 @@ pub enum FormatError {
     )]
     #[non_exhaustive]
     Version {
-        /// The format that was found.
+        /// The found format.
         found: u8,
     },
     /// The keyring has no secret with the body's key id.
@@ -39,9 +37,9 @@ pub enum FormatError {
     #[error("expected dictionary {expected}, found {found} (0 is none)")]
     #[non_exhaustive]
     Dictionary {
-        /// The dictionary of the codec.
+        /// The codec's dictionary.
         expected: u16,
-        /// The dictionary of the body.
+        /// The body's dictionary.
         found: u16,
     },
     /// The body's dictionary is missing.
@@ -51,7 +49,8 @@ pub enum FormatError {
         /// The number of the dictionary.
         id: u16,
     },
-    /// The data key of the row's group is missing or cannot be read. Restore the table of keys from a backup, or restore the rows.
+    /// The data key of the row's group is missing or unreadable. Restore the table of keys from a backup, or
+    /// restore the rows.
     #[error(
         "the key of its group is not in the table of keys, or cannot be read: restore that table from a backup"
     )]
@@ -59,7 +58,7 @@ pub enum FormatError {
     /// A row cannot be written because its group is erased.
     #[error("its group is erased: a group that comes back needs another id")]
     ErasedGroup,
-    /// The tag is wrong. The body is corrupt, was moved or replaced, or was encrypted with another secret.
+    /// The body is corrupt, was moved or replaced, or was encrypted with another secret.
     #[error(
         "not genuine: corrupt, forged, of another table, place or version, or encrypted with another secret"
     )]

@@ -1,4 +1,4 @@
-//! Groups. Their rows are compressed apart from other rows and encrypted with a data key.
+//! Groups.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,20 +12,18 @@ use super::plaintext::Plaintext;
 /// The data key of a group, 32 bytes for AES-256-GCM-SIV.
 pub struct GroupKey {
     pub(crate) id: u128,
-    /// The database's version of the key.
     pub(crate) version: i64,
     pub(crate) cipher: PackCipher,
 }
 
 impl GroupKey {
-    /// The length of a group's id.
     pub(super) const ID: usize = 16;
 
     fn place(&self) -> Place {
         Place { kind: Kind::Group, id: self.id, version: 0 }
     }
 
-    /// Encrypts the codec's output: the group's id and a body.
+    /// Returns the group's id and a body.
     pub(super) fn encrypt(&self, codec: &Codec, plaintext: &Plaintext) -> Vec<u8> {
         let body = self.cipher.encrypt(self.place(), codec, plaintext);
         [&self.id.to_be_bytes()[..], &body].concat()
@@ -36,19 +34,18 @@ impl GroupKey {
     }
 }
 
-/// Omits the key.
 impl fmt::Debug for GroupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GroupKey(..)")
     }
 }
 
-/// The known data keys of groups. A table without groups has none.
+/// The known data keys of groups.
 #[derive(Clone, Default)]
 pub struct GroupKeys(HashMap<u128, Option<Arc<GroupKey>>>);
 
 impl GroupKeys {
-    /// Adds the key of a group, or `None` if the group is erased.
+    /// `None` marks an erased group.
     pub(crate) fn insert(&mut self, id: u128, key: Option<Arc<GroupKey>>) {
         self.0.insert(id, key);
     }
@@ -65,13 +62,12 @@ impl GroupKeys {
         self.0.clear();
     }
 
-    /// Returns the key of a group, or `None` if the group is erased.
+    /// `None` marks an erased group.
     pub(super) fn get(&self, id: u128) -> Result<Option<&GroupKey>, FormatError> {
         self.0.get(&id).map(Option::as_deref).ok_or(FormatError::NoGroupKey)
     }
 }
 
-/// Omits the ids.
 impl fmt::Debug for GroupKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GroupKeys({} groups)", self.0.len())

@@ -1,5 +1,5 @@
-//! A test of the information in lengths when a client adds rows to a pack, in the manner of CRIME (Rizzo and Duong, 2012). A value that
-//! repeats a part of a neighbor's value is compressed better than one without a repetition.
+//! A test of the information in lengths when a client adds rows to a pack, like CRIME (Rizzo and Duong,
+//! 2012). A value that repeats a part of a neighbor's value is compressed better.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ const SECRETS: [&str; 10] = [
 ];
 const TRIALS: usize = 20;
 const NEIGHBORS: u128 = 30;
-/// The number of lengths in which each guess is tried. They move the guess over the steps of the padding.
+/// The number of lengths per guess. They move the guess over the steps of the padding.
 const PROBES: usize = 128;
 
-/// A generator of numbers (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
+/// Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014.
 struct Random(u64);
 
 impl Random {
@@ -55,11 +55,10 @@ impl Random {
     }
 }
 
-/// A pack of rows with the victim's row, and one without it. An attacker cannot have the second pack, so this attack is at its best.
+/// An attacker cannot have the pack without the victim's row, so this attack is at its best.
 struct Trial {
     secret: &'static str,
     rows: [Vec<(u128, Value)>; 2],
-    /// The attacker's row.
     row: Vec<u8>,
     filler: String,
     are_grouped: bool,
@@ -91,7 +90,6 @@ impl Trial {
         Self { secret, rows: [with, without], row, filler, are_grouped, groups, codec }
     }
 
-    /// Returns the growth by the victim's row of a pack with a guess in its last row.
     fn difference(&self, guess: &str, filler: usize, padding: Padding) -> usize {
         let row = String::from_utf8(self.row.clone()).expect("a text");
         let bytes = row.replace('@', &format!("{guess}{}", &self.filler[..filler])).into_bytes();
@@ -127,7 +125,6 @@ fn lengths_say_nothing_of_the_rows_of_other_groups() {
     }
 }
 
-/// People with a name and an illness in each of their rows, and a dictionary that was trained from the rows.
 struct Clinic {
     random: Random,
     people: Vec<(String, &'static str)>,
@@ -155,7 +152,6 @@ impl Clinic {
         Self { random, people, codec }
     }
 
-    /// Returns whether a client with write access to rows of another group guesses a person's illness from lengths alone.
     fn is_guessed(&mut self, person: usize) -> bool {
         let (name, illness) = self.people[person].clone();
         let (nobody, filler) = (self.random.text(14), self.random.text(PROBES));
@@ -179,7 +175,7 @@ impl Clinic {
     }
 }
 
-/// Counts right first guesses. Chance is one in ten. `OPAQUE_ID_TEST_TRIALS` sets the number of guesses.
+/// Chance is one in ten. `OPAQUE_ID_TEST_TRIALS` sets the number of guesses.
 #[test]
 fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
     let trials = std::env::var("OPAQUE_ID_TEST_TRIALS").map_or(Ok(40), |it| it.parse());
@@ -190,7 +186,6 @@ fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
     };
     let (with, without) = (guessed(true, trials), guessed(false, trials));
     println!("guessed {with} of {trials} in groups, {without} of {trials} without");
-    // The limit is four standard deviations above chance.
     let most = trials as f64 * 0.1 + 4.0 * (trials as f64 * 0.09).sqrt();
     assert!((with as f64) < most, "guessed {with} of {trials} in groups");
     assert!(without as f64 > most, "the attack does not work: guessed {without} of {trials}");

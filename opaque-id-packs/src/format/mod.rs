@@ -1,7 +1,7 @@
 //! The bytes of rows and packs, version 1: `docs/PACKS-FORMAT.md`.
 //!
-//! A [`Codec`] compresses and pads a [`Row`] or a [`Pack`] into a plaintext. A [`PackCipher`] encrypts the plaintext and binds it to the
-//! [`Place`] where it is stored.
+//! A [`Codec`] compresses and pads a [`Row`] or a [`Pack`] into a plaintext. A [`PackCipher`] encrypts it and
+//! binds it to its [`Place`].
 //!
 //! ```
 //! use opaque_id_core::{Keyring, MasterSecret, OpaqueId};

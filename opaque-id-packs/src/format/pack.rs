@@ -1,5 +1,4 @@
-//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together or by group.
-//! `docs/PACKS-FORMAT.md` specifies it.
+//! A pack's plaintext. `docs/PACKS-FORMAT.md` specifies it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,9 +29,9 @@ impl Pack {
     /// Writes the plaintext of the pack.
     ///
     /// # Errors
-    /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, [`FormatError::TooLong`] if all
-    /// values together are longer than [`MAX_LEN`](super::MAX_LEN), and [`FormatError::NoGroupKey`] or
-    /// [`FormatError::ErasedGroup`] without the keys of the groups.
+    /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end,
+    /// [`FormatError::TooLong`] if all values are longer than [`MAX_LEN`](super::MAX_LEN), and
+    /// [`FormatError::NoGroupKey`] or [`FormatError::ErasedGroup`] without the keys of the groups.
     pub fn encode(
         &self,
         codec: &Codec,
@@ -75,7 +74,7 @@ impl Pack {
         Ok(padding.padded(&parts))
     }
 
-    /// Reads the plaintext of the pack with this id, without the rows of groups that are erased.
+    /// Reads the plaintext of the pack with this id, without the rows of erased groups.
     ///
     /// # Errors
     /// [`FormatError`] if the plaintext is not that of this pack.
@@ -89,7 +88,7 @@ impl Pack {
         unreadable.into_iter().next().map_or(Ok(pack), |(_, error)| Err(error))
     }
 
-    /// Reads the plaintext like [`decode`](Self::decode). If the rows of a group cannot be read, they are left out, and the second
+    /// Reads the plaintext like [`decode`](Self::decode), without the unreadable rows of groups. The second
     /// result has their keys with the reason.
     ///
     /// # Errors
@@ -149,7 +148,7 @@ impl Pack {
         Ok((head.end, value))
     }
 
-    /// Returns the groups of the rows of a plaintext, up to the first unreadable part.
+    /// Stops at the first unreadable part.
     pub(crate) fn groups(id: u128, plaintext: &[u8]) -> Vec<u128> {
         let head = Head::decode(id, plaintext);
         head.map_or(Vec::new(), |head| {
@@ -158,18 +157,16 @@ impl Pack {
     }
 }
 
-/// The flag in a plaintext's first byte for rows in several frames.
+/// The flag for rows in several frames.
 const FRAMES: u8 = 2;
 
-/// The most bytes of values in a frame without a group, unless it is a single value. A read decodes a whole frame. Half of it stores 3 %
-/// more of Debian's package index, and no limit 3 % less.
+/// A read decodes a whole frame. Half of this limit stores 3 % more of Debian's package index, and no limit 3
+/// % less.
 const FRAME_BYTES: usize = 32 << 10;
 
-/// The frames of a pack. The rows of a frame are compressed together and have one group.
+/// The rows of a frame are compressed together and have one group.
 struct Frames {
-    /// The group and the bytes of values of each frame.
     groups: Vec<(Option<u128>, usize)>,
-    /// The number of each row's frame.
     by_row: Vec<usize>,
 }
 
@@ -179,7 +176,6 @@ impl Frames {
         let mut numbers = HashMap::new();
         for (_, value) in rows {
             let number = numbers.get(&value.group).copied();
-            // A read decodes one frame.
             let has_room = |frame: &usize| {
                 value.group.is_some() || frames.groups[*frame].1 + value.len() <= FRAME_BYTES
             };
@@ -199,13 +195,10 @@ impl Frames {
     }
 }
 
-/// The part before the values, and the stored values.
 struct Head<'p> {
     end: Option<u128>,
     keys: Vec<u128>,
-    /// The length of each value.
     lens: Vec<usize>,
-    /// The frame of each row.
     by_row: Vec<usize>,
     /// The stored value and the decoded length of each frame.
     frames: Vec<(Written<'p>, usize)>,
@@ -246,7 +239,6 @@ impl<'p> Head<'p> {
             0 => (1, vec![0; count]),
             _ => (lens(1)?[0], lens(count)?),
         };
-        // Each frame has a row, and the rows name all of them.
         if frames > count.max(1) || by_row.iter().any(|frame| *frame >= frames) {
             return Err(FormatError::Invalid("it has fewer frames than it says"));
         }
@@ -262,7 +254,6 @@ impl<'p> Head<'p> {
         Ok(Self { end, keys, lens: row_lens, by_row, frames })
     }
 
-    /// Returns the values of a frame, cut at the given lengths.
     fn open(
         &self,
         frame: usize,
@@ -284,7 +275,6 @@ const LENGTHS: FormatError =
 const ORDER: FormatError =
     FormatError::Invalid("the keys do not ascend from the pack's id to its end");
 
-/// Omits keys and values.
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pack({} rows)", self.rows.len())

@@ -31,7 +31,6 @@ impl Padding {
         }
     }
 
-    /// Joins the parts of a plaintext and appends zeros.
     pub(super) fn padded(self, parts: &[Plaintext]) -> Plaintext {
         let len = self.padded_len(parts.iter().map(|part| part.len()).sum());
         let mut plaintext = Plaintext::with_capacity(len);

@@ -5,18 +5,18 @@ use std::ops::{Deref, DerefMut};
 
 use zeroize::optimization_barrier;
 
-/// Bytes that are wiped when they are dropped. `Zeroizing` writes one byte at a time. That would take a third of the time to decode a pack
-/// of 64 kB.
+/// Bytes that are wiped on drop. `Zeroizing` writes one byte at a time. That would take a third of the time
+/// to decode a pack of 64 kB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plaintext(Vec<u8>);
 
 impl Plaintext {
-    /// Reserves the maximum size, because a vector that grows does not wipe its old memory.
+    /// A vector that grows does not wipe its old memory.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Overwrites all bytes with zeros. The memory behind the last byte may have been written as well, so it is included.
+    /// The memory behind the last byte may have been written as well.
     fn overwrite(&mut self) {
         self.0.clear();
         self.0.resize(self.0.capacity(), 0);
@@ -50,7 +50,6 @@ impl Drop for Plaintext {
     }
 }
 
-/// Omits the bytes.
 impl fmt::Debug for Plaintext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plaintext({} bytes)", self.0.len())

@@ -1,4 +1,4 @@
-//! A recent row's plaintext: a value, or the mark of a deleted row.
+//! A recent row's plaintext.
 
 use super::codec::{Codec, MAX_LEN};
 use super::error::FormatError;
@@ -10,19 +10,6 @@ use super::value::{self, Value, Written};
 const DELETED: u8 = 0;
 
 /// A row of the recent table: a value, or a mark of deletion that hides the value in a pack.
-///
-/// ```
-/// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Padding, Row};
-///
-/// let codec = Codec::new(3, None)?;
-/// let groups = GroupKeys::default(); // the table has none
-/// for row in [Row::Value(b"Ada".to_vec().into()), Row::Deleted] {
-///     let plaintext = row.encode(&codec, Padding::Steps(64), &groups)?;
-///     assert_eq!(plaintext.len(), 64);
-///     assert_eq!(Row::decode(&plaintext, &codec, &groups)?, row);
-/// }
-/// # Ok::<(), FormatError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum Row {
     /// A value.
@@ -69,7 +56,6 @@ impl Row {
         Ok(bytes.map_or(Self::Deleted, |bytes| Self::Value(Value::new(bytes, written.group()))))
     }
 
-    /// Returns the group of a row that has one.
     pub(crate) fn group(&self) -> Option<u128> {
         match self {
             Self::Value(value) => value.group,
@@ -77,13 +63,11 @@ impl Row {
         }
     }
 
-    /// Returns the group of a row's plaintext, if it can be read.
     pub(crate) fn group_in(mut plaintext: &[u8]) -> Option<u128> {
         Written::take(&mut plaintext).ok()?.group()
     }
 }
 
-/// Checks that only padding follows.
 pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     match rest.iter().all(|byte| *byte == 0) {
         true => Ok(()),
@@ -91,7 +75,6 @@ pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     }
 }
 
-/// Omits the value.
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! A value in a row, or several values in a pack: a method, a length and bytes.
+//! A method, a length and bytes: a value in a row, or several in a pack.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use super::group::{GroupKey, GroupKeys};
 use super::plaintext::Plaintext;
 use super::varint;
 
-/// The first bytes of every zstd frame. They are omitted.
+/// The magic number of zstd frames is omitted.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const STORED: u8 = 1;
 const ZSTD: u8 = 2;
 const GROUP: u8 = 3;
 
-/// A value, and the group of its row if the table has groups. Values of one pack share the memory of their frame. The memory is wiped when
-/// the last of them is dropped.
+/// A value, and the group of its row. Values of one pack share the memory of their frame. The memory is wiped
+/// when the last of them is dropped.
 #[derive(Clone)]
 pub struct Value {
     frame: Arc<Plaintext>,
@@ -34,7 +34,6 @@ impl Value {
         Self { range: 0..bytes.len(), frame: Arc::new(bytes), group }
     }
 
-    /// Takes the next `len` bytes of a frame, from `start` on.
     pub(super) fn take(
         frame: &Arc<Plaintext>,
         start: &mut usize,
@@ -69,15 +68,13 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// Omits the value.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Value({} bytes)", self.len())
     }
 }
 
-/// Writes a value: a method, a length and the bytes. The bytes are compressed if that is shorter, and encrypted with the key of their
-/// group.
+/// The bytes are compressed if that is shorter, and encrypted with the key of their group.
 pub(super) fn write(
     codec: &Codec,
     value: &[u8],
@@ -105,7 +102,6 @@ fn join(method: u8, bytes: &[u8]) -> Plaintext {
     written
 }
 
-/// The stored form of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'p> {
     method: u8,
@@ -113,7 +109,6 @@ pub(super) struct Written<'p> {
 }
 
 impl<'p> Written<'p> {
-    /// Takes a value from the beginning of `from`.
     pub(super) fn take(from: &mut &'p [u8]) -> Result<Self, FormatError> {
         let method = varint::take(1, from)?[0];
         let len = varint::read_len(from)?;
@@ -121,13 +116,11 @@ impl<'p> Written<'p> {
         Ok(Self { method, bytes: varint::take(len, from)? })
     }
 
-    /// Returns the group of the value's key.
     pub(super) fn group(self) -> Option<u128> {
         let id = self.bytes.first_chunk::<{ GroupKey::ID }>();
         id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
     }
 
-    /// Reads a value up to this length, unless its group is erased.
     pub(super) fn read(
         self,
         codec: &Codec,

@@ -1,8 +1,7 @@
-//! Numbers of up to 128 bits in groups of 7, the lowest first (LEB128), in the shortest form.
+//! Numbers of up to 128 bits in LEB128, in the shortest form.
 
 use super::error::FormatError;
 
-/// The most bytes that a number takes.
 pub(super) const MAX_LEN: usize = 19;
 
 pub(super) fn write(mut number: u128, to: &mut Vec<u8>) {
@@ -16,7 +15,6 @@ pub(super) fn write(mut number: u128, to: &mut Vec<u8>) {
     }
 }
 
-/// Takes a number from the beginning of `from`.
 pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
     let mut number = 0;
     for group in 0..MAX_LEN {
@@ -40,13 +38,11 @@ pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
     Err(FormatError::Invalid("a number has more than 128 bits"))
 }
 
-/// Takes a length that fits into `usize`.
 pub(super) fn read_len(from: &mut &[u8]) -> Result<usize, FormatError> {
     let len = read(from)?;
     usize::try_from(len).map_err(|_| FormatError::Invalid("a length exceeds the memory"))
 }
 
-/// Takes bytes.
 pub(super) fn take<'a>(len: usize, from: &mut &'a [u8]) -> Result<&'a [u8], FormatError> {
     let (taken, rest) =
         from.split_at_checked(len).ok_or(FormatError::Invalid("it ends too early"))?;

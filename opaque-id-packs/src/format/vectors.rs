@@ -1,5 +1,3 @@
-//! The vectors of fixtures/packs-v1.json, in both directions.
-
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -14,7 +12,6 @@ struct Vectors {
     indexes: Vec<Index>,
 }
 
-/// A blind index, with a normalizer, a text and a fingerprint each.
 #[derive(Deserialize)]
 pub(crate) struct Index {
     pub(crate) master: String,
@@ -25,7 +22,6 @@ pub(crate) struct Index {
     pub(crate) fingerprints: Vec<(String, String, String)>,
 }
 
-/// A table with settings.
 #[derive(Deserialize)]
 pub(crate) struct Table {
     pub(crate) master: String,
@@ -34,31 +30,27 @@ pub(crate) struct Table {
     pub(crate) table: String,
     pub(crate) context: String,
     pub(crate) settings: String,
-    /// The keys and the places of their rows.
     pub(crate) order: Vec<(String, String)>,
-    /// The numbers of groups and the ids of their keys.
     pub(crate) groups: Vec<(String, String)>,
     pub(crate) bodies: Vec<Body>,
 }
 
-/// A body of one of its tables. A body of kind 7 is part of another body.
+/// A body of kind 7 is part of another body.
 #[derive(Deserialize)]
 pub(crate) struct Body {
     pub(crate) kind: u8,
     id: String,
     pub(crate) version: i64,
-    /// The key of the settings or of a group. `None` means the subkey.
+    /// `None` means the subkey.
     key: Option<String>,
     dictionary: u16,
     nonce: String,
     plaintext: String,
     body: String,
     pub(crate) end: Option<String>,
-    /// The rows with their groups.
     pub(crate) rows: Option<Vec<(String, String, Option<String>)>>,
     pub(crate) row: Option<String>,
     pub(crate) group: Option<String>,
-    /// The bytes of a dictionary.
     bytes: Option<String>,
 }
 
@@ -75,7 +67,6 @@ impl Body {
         Place { kind: kind(self.kind), id: self.id(), version: self.version.cast_unsigned() }
     }
 
-    /// Returns whether the body is the mark of an erased group.
     pub(crate) fn is_mark(&self) -> bool {
         self.kind == 6 && self.plaintext.starts_with("00")
     }
@@ -104,12 +95,10 @@ fn read() -> Vectors {
     serde_json::from_str(file).expect("vectors")
 }
 
-/// The tables of the vectors.
 pub(crate) fn tables() -> Vec<Table> {
     read().tables
 }
 
-/// The blind indexes of the vectors.
 pub(crate) fn indexes() -> Vec<Index> {
     read().indexes
 }
@@ -213,14 +202,13 @@ fn vectors_come_out_in_both_directions() {
             assert_eq!(row, value.unwrap_or(Row::Deleted));
             row.encode(&codec, padding, &groups).expect("a row")
         };
-        // This version of zstd may write other frames of about the same length. They have the dictionary's id, and the vectors' frames omit
-        // it.
+        // This version of zstd may write other frames of about the same length. They have the dictionary's
+        // id, and the vectors' frames omit it.
         let most = plaintext.len() / 8 + if vector.dictionary == 0 { 0 } else { 4 };
         assert!(again == plaintext || again.len().abs_diff(plaintext.len()) <= most);
     }
 }
 
-/// Each body opens only with its own key at its own place in its own table.
 #[test]
 fn bodies_of_tables_come_out_in_both_directions() {
     let Vectors { dictionary, tables, .. } = read();

@@ -1,7 +1,6 @@
 //! Support for MySQL and MariaDB.
 //!
-//! Statements of maps and sequences bypass SeaORM. sqlx sends them as text, and the connection of a dropped
-//! call does not return to the pool. The sqlx adapter's `mysql.rs` gives the reason. In a transaction
+//! Statements of maps and sequences bypass SeaORM: see the sqlx adapter's `mysql.rs`. In a transaction
 //! SeaORM's own way is the only one, and it prepares them.
 
 use opaque_id_sql::answer_of_rows;
@@ -15,7 +14,7 @@ use sea_orm::sqlx::{Executor, MySql, MySqlPool, Row};
 
 use crate::compat::mapping::{query_error, raw_sql};
 
-/// Classifies an error for a retry. The number is more precise than the SQLSTATE.
+/// The number is more precise than the SQLSTATE.
 pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
     Some(Dialect::MySql.failure(&error.number().to_string()))
@@ -25,8 +24,8 @@ pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, D
     pool.acquire().await.map_err(query_error)
 }
 
-/// Runs a statement as text. The connection of a dropped call does not return to the pool, because it may be
-/// out of step with the server.
+/// The connection of a dropped call does not return to the pool, because it may be out of step with the
+/// server.
 pub(crate) async fn run(
     connection: &mut PoolConnection<MySql>,
     statement: &Statement,

@@ -1,5 +1,3 @@
-//! Support for PostgreSQL. Its errors have an SQLSTATE.
-
 use opaque_id_sql::dialect::{Dialect, Failure};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::postgres::PgDatabaseError;

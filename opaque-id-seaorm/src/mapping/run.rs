@@ -1,5 +1,3 @@
-//! Runs the statements of maps and sequences with SeaORM.
-
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
@@ -15,7 +13,7 @@ use crate::compat::mapping as compat;
 /// A connection for the calls of a [`UuidMap`](crate::UuidMap): a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
 pub trait SupportedConnection: ConnectionTrait {
-    /// Whether it is a transaction. Rows that are read in it may be rolled back.
+    /// The flag of a transaction.
     const IN_TRANSACTION: bool;
 
     /// Returns the pool of MySQL's driver, unless it is a transaction.
@@ -65,10 +63,9 @@ pub async fn run<O: SupportedConnection, T, E: Send>(
     drive_async(&mut Connection::acquire(on).await?, state, call).await
 }
 
-/// The connection on which all statements of a call run.
+/// All statements of a call run on this connection.
 struct Connection<'o, O> {
     on: &'o O,
-    /// The connection of the MySQL driver's pool, if there is one.
     #[cfg(feature = "mysql")]
     pooled: Option<PoolConnection<MySql>>,
 }
@@ -139,10 +136,9 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
     answer_of_rows!(statement, rows, try_get_by)
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
-/// again.
+/// Returns how to retry a transaction of yours that failed with this error, if a retry can succeed.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there.
+/// Databases report some conflicts only at COMMIT, and most of them on clusters.
 #[must_use]
 pub fn retry(error: &DbErr) -> Option<Retry> {
     failure(error).retry()

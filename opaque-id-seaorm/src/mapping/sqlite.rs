@@ -1,5 +1,3 @@
-//! Support for SQLite. Its errors have an extended result code.
-
 use opaque_id_sql::dialect::{Dialect, Failure};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::sqlite::SqliteError;

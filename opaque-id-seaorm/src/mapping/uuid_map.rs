@@ -3,10 +3,10 @@ use opaque_id_sql::uuid_map;
 use super::run::{SupportedConnection, run};
 
 uuid_map! {
-    /// The mapping table of a resource. It converts between UUIDs outside and integers inside.
+    /// The mapping table of a resource, with UUIDs outside and integers inside.
     ///
     /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. In the caller's transaction a call
-    /// is part of it and is rolled back with it.
+    /// is part of it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

@@ -218,7 +218,6 @@ mod tests {
         }
         cache.insert_all(&[(7, uuid(7))], true, at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
-        // The UUID has been mapped again, and the old integer does not map to it.
         cache.insert_all(&[(2_000, uuid(7))], true, at(601), at(602));
         assert_eq!(cache.id(uuid(7)), Some(2_000));
         assert_eq!((cache.uuid(2_000), cache.uuid(7)), (Some(uuid(7)), None));
@@ -291,7 +290,6 @@ mod tests {
             cache.insert_all(&[(7, uuid(7))], false, at(began), at(now));
             assert_eq!(cache.id(uuid(7)), served);
         }
-        // The UUID has another integer now, so it must be read again.
         cache.remove([uuid(7)].into_iter());
         for (time, served) in [(12, None), (21, None), (22, Some(8))] {
             cache.insert_all(&[(8, uuid(7))], false, at(time), at(time));

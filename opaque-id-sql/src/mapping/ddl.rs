@@ -140,7 +140,7 @@ pub fn create_sql(
     ))
 }
 
-/// From products of the digits 0–3 and 0–7.
+/// The numbers are products of the digits 0–3 and 0–7.
 fn create_slots(table: &str) -> String {
     let digits = |count: u8| {
         let mut digits = "SELECT 0 AS n".to_owned();

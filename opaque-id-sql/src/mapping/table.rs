@@ -57,10 +57,10 @@ const NO_INDEX: &str = "no index";
 
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
 
-/// For a row that the statement has not inserted.
+/// The columns of a row that the statement has not inserted.
 const FOUND_OR_NEW: &[Column] = &[Column::Integer, Column::Uuid, Column::Integer];
 
-/// For a row that [`insert_missing`](Table::insert_missing) has found.
+/// The mark of a row that [`insert_missing`](Table::insert_missing) has found.
 pub(super) const FOUND: Cell = Cell::Integer(0);
 
 #[derive(Clone)]
@@ -83,11 +83,11 @@ struct Columns {
 
 #[derive(Default)]
 struct Shared {
-    /// By name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves every
-    /// length.
+    /// The texts by name, number of UUIDs (one or a list) and dialect. Where a list is bound, one text serves
+    /// every length.
     texts: Texts<(&'static str, bool, Dialect), Arc<str>>,
     is_column_checked: AtomicBool,
-    /// Whether the server is known not to write on several nodes.
+    /// A checked server does not write on several nodes.
     is_server_checked: AtomicBool,
 }
 
@@ -102,8 +102,6 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// # Panics
-    /// Unless the name is valid.
     #[track_caller]
     pub(super) fn new(name: &'static str, index: Index) -> Self {
         if let Err(error) = ddl::check_name(name) {

@@ -420,7 +420,8 @@ macro_rules! uuid_map {
                 Ok($run(on, self.0.issue(count))$($await)*?)
             }
 
-            /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping.
+            /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping. Every
+            /// call returns the same internal id.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).

@@ -172,7 +172,6 @@ mod tests {
         ids.into_iter().map(|id| id.as_repr().as_u64_pair().0).collect()
     }
 
-    /// The blocks end with these numbers. Returns the numbers that the call has taken.
     fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Refusal> {
         let (mut call, mut ends) = (blocks.take(count), ends.iter());
         loop {

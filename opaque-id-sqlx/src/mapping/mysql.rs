@@ -1,4 +1,4 @@
-//! Support for MySQL and MariaDB. Their errors have a number.
+//! Support for MySQL and MariaDB.
 //!
 //! sqlx records that it waits for an answer before it prepares a statement. If a call is dropped during that,
 //! or between the header of a packet and its content, the connection is out of step with the server: it
@@ -16,9 +16,7 @@ supported_database!(
     MySqlDatabaseError,
     // The number is more precise than the SQLSTATE.
     |error| Some(error.number().to_string()),
-    // Preparing is avoided because a dropped call would leave the connection out of step.
     const SENDS_TEXT: bool = true;,
-    // A call that is dropped between the header of a packet and its content has the same effect.
     const RECOVERS: bool = false;,
     fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
         Some(result.last_insert_id())

@@ -1,5 +1,3 @@
-//! Support for PostgreSQL. Its errors have an SQLSTATE.
-
 use sqlx::Postgres;
 use sqlx::postgres::PgDatabaseError;
 

@@ -1,5 +1,3 @@
-//! Runs the statements of maps and sequences with sqlx.
-
 use std::ops::DerefMut;
 use std::pin::Pin;
 
@@ -21,7 +19,6 @@ pub trait SupportedDatabase: Database + Run {}
 pub trait Run: Database {
     const DIALECT: Dialect;
 
-    /// Whether statements are sent as text, without preparing them.
     const SENDS_TEXT: bool = false;
 
     /// Whether the driver recovers a connection after a dropped query with a partly read answer.
@@ -55,7 +52,7 @@ impl<DB: Database> SupportedConnection for PoolConnection<DB> {
     }
 }
 
-/// Does nothing, because the owner decides about the connection.
+/// The owner decides about the connection.
 impl<C: Connection> SupportedConnection for &mut C {
     fn discard(&mut self) {}
 }
@@ -83,7 +80,6 @@ where
     })
 }
 
-/// The connection of a call, without the type of its source.
 struct On<'c, DB: Database>(&'c mut dyn Acquired<DB::Connection>);
 
 trait Acquired<C>: Send {
@@ -120,11 +116,10 @@ impl<DB: SupportedDatabase> AsyncRunner for On<'_, DB> {
     }
 }
 
-/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail
-/// again.
+/// Returns how to retry a transaction of yours that failed with this error, if a retry can succeed.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are reported there. A pool
-/// gives the next attempt another connection.
+/// Databases report some conflicts only at COMMIT, and most of them on clusters. A pool gives the next
+/// attempt another connection.
 ///
 /// ```
 /// use std::time::Duration;
@@ -193,7 +188,7 @@ fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
     }
 }
 
-/// Implements [`SupportedDatabase`]. Further items are optional.
+/// Further items are optional.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_database {
     ($database:ty, $dialect:ident, $error:ty, $code:expr $(, $more:item)*) => {

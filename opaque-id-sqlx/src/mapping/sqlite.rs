@@ -1,5 +1,3 @@
-//! Support for SQLite. Its errors have an extended result code.
-
 use sqlx::Sqlite;
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::SqliteError;

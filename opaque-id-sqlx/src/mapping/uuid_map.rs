@@ -4,10 +4,10 @@ use sqlx::Acquire;
 use super::run::{SupportedConnection, SupportedDatabase, run};
 
 uuid_map! {
-    /// The mapping table of a resource. It converts between UUIDs outside and integers inside.
+    /// The mapping table of a resource, with UUIDs outside and integers inside.
     ///
     /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction.
-    /// In the caller's transaction a call is part of it and is rolled back with it.
+    /// In the caller's transaction a call is part of it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

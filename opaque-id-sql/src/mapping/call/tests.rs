@@ -63,7 +63,6 @@ fn delete<'t>(
     })
 }
 
-/// The server does not return the last insert id.
 #[derive(Default)]
 struct Server {
     rows: Vec<Mapped>,
@@ -75,7 +74,6 @@ impl Server {
         Self { rows: rows.into_iter().collect(), statements: 0 }
     }
 
-    /// The UUIDs are in insertion order.
     fn answer(&mut self, statement: &Statement, uuids: &[Uuid]) -> Answer {
         self.statements += 1;
         if statement.sql.contains("INSERT INTO") {
@@ -230,7 +228,6 @@ fn a_list_with_a_gap_is_read() {
     assert_eq!((found, server.statements), (server.rows, 3));
 }
 
-/// Other clients have deleted both ends and inserted them again with another id between.
 #[test]
 fn a_list_with_replaced_ends_is_read() {
     for insert_id in [Some(1), None] {
@@ -291,7 +288,6 @@ fn ids_that_are_never_found_are_given_up() {
                 Step::Done(ended) => break ended,
             }
         };
-        // An insert without effect is not repeated at once.
         assert_eq!((inserts, waits), (ROUNDS, ROUNDS - 1));
         match is_duplicate {
             true => assert!(matches!(ended, Err(MappingError::Counter { .. }))),
@@ -390,7 +386,6 @@ fn the_check_of_another_call_does_not_end_this_one() {
     }
 }
 
-/// Made-up ids are not quarantined.
 #[test]
 fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     let now = Instant::now();

@@ -1,5 +1,4 @@
-//! OpenAPI schemas for each version of utoipa that has a feature: `Opened` as `External<T>`, the parameters
-//! of pages, and refusals as responses.
+//! OpenAPI schemas.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +28,6 @@ impl<T: SealedResource> ToSchema for Opened<T> {
     }
 }
 
-/// Describes `limit`, `starting_after` and `ending_before`, with the bounds of the limit.
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T, DEFAULT, MAX> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let parameter = |name, description, schema: RefOr<Schema>| {
@@ -63,7 +61,6 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T
     }
 }
 
-/// Returns a problem of RFC 9457 with `more` members.
 fn problem<const N: usize>(
     status: StatusCode,
     description: &str,
@@ -89,7 +86,6 @@ fn responses(status: StatusCode, response: Response) -> BTreeMap<String, RefOr<R
     BTreeMap::from([(status.as_str().to_owned(), response.into())])
 }
 
-/// Describes 404, for refused ids and cursors in a URL and for rows that do not exist.
 impl IntoResponses for NotFound {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::NOT_FOUND;
@@ -97,7 +93,6 @@ impl IntoResponses for NotFound {
     }
 }
 
-/// Describes 422, for refused ids in a body. For ids in a URL, add [`NotFound`].
 impl IntoResponses for Refusal {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -115,7 +110,6 @@ impl IntoResponses for Refusal {
     }
 }
 
-/// Describes 400, for a limit out of bounds, two cursors, or a repeated parameter.
 impl IntoResponses for InvalidPage {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let status = StatusCode::BAD_REQUEST;
