@@ -156,6 +156,7 @@ macro_rules! multi_backend {
 }
 
 /// Returns the error of the backend that has read a value.
+#[must_use]
 pub fn error<T: OpaqueId>(
     error: Box<dyn std::error::Error + Send + Sync>,
 ) -> opaque_id_core::KeyError {
