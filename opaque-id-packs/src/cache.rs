@@ -17,7 +17,7 @@ const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 /// After this time, an older state of the server is accepted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The latest states that a client has seen, as the number of replacements of each pack and of the settings.
+/// The latest states that a client has seen: the number of replacements of each pack and of the settings.
 pub(crate) struct SeenVersions {
     states: Mutex<States>,
     patience: Duration,

@@ -240,7 +240,7 @@ macro_rules! encrypted_column {
                 Ok($run(on, self.0.rekey(Some(column), Some(unused_for), progress))$($await)*?)
             }
 
-            /// Reads all values, and finds those that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
+            /// Reads all values, and finds values that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
             /// and rows that do not have the fingerprint of their value. It changes nothing. `progress` receives the number
             /// of values that are done.
             ///

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         ("hostile_names_stay_names", survives_hostile_names),
         ("what_a_script_could_break_is_left_alone", leaves_complicated_tables_alone),
         ("key_columns_have_the_names_that_macros_find", names_as_macros_do),
-        ("kinds_of_keys_are_those_of_columns_and_rows", names_kinds),
+        ("kinds_of_keys_match_columns_and_rows", names_kinds),
         ("columns_that_are_not_judged_are_named", names_what_it_does_not_judge),
         ("tables_of_maps_are_checked", checks_maps),
         ("no_code_of_other_roles_runs", runs_no_code_of_others),

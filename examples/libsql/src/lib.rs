@@ -1,4 +1,4 @@
-//! An adapter for libSQL, as an example for any driver: mapping tables and sequences on its connections.
+//! An adapter for libSQL, an example for any driver: mapping tables and sequences on its connections.
 //! `cargo xtask test cluster libsql` tests it.
 
 use libsql::{Connection, Error, Value};

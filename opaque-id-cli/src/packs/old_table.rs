@@ -25,7 +25,7 @@ impl OldTable {
         let quoted = |name: &str| quoted(dialect, name);
         let id = quoted(&from.id);
         // The key of the next page is a literal of hex digits, so that no data become SQL in any session. The
-        // hex digits of a number differ from those of its text.
+        // hex digits of a number differ from the digits of its text.
         let is_bytes =
             format!("CHARSET({id}) = 'binary' AND HEX({id}) = HEX(CAST({id} AS BINARY))");
         let key = match dialect {

@@ -64,7 +64,7 @@ fn present<'de, D: Deserializer<'de>>(
     Deserialize::deserialize(value).map(Some)
 }
 
-/// Prints all rows, and reports those that cannot be read.
+/// Prints all rows, and reports the rows that cannot be read.
 pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
     let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
@@ -98,7 +98,7 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
     Ok(all_good)
 }
 
-/// Writes the lines, and reports those that are invalid.
+/// Writes the lines, and reports the invalid ones.
 pub(super) async fn import<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -131,7 +131,7 @@ pub(super) async fn import<K: ShownKey>(
     import.finish(out).await
 }
 
-/// Writes the missing rows of another table, and reports those that are invalid.
+/// Writes the missing rows of another table, and reports the invalid ones.
 pub(super) async fn import_from<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,

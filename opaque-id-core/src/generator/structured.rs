@@ -10,7 +10,7 @@ use crate::random::{Random, SystemRandom};
 /// the generator in any thread.
 ///
 /// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970. Its 60 bits last until 2106. Each
-/// nonce is random, as the uuid form requires. If the clock stops or was set back, each key runs one step
+/// nonce is random because the uuid form requires it. If the clock stops or was set back, each key runs one step
 /// further ahead without a limit: a million keys take 3.7 ms. If you have a database sequence, use
 /// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
 #[derive(Debug)]

@@ -207,7 +207,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the bytes of a value: those of the column, or the plaintext in UTF-8. Bytes are compared without a collation.
+    /// Returns the bytes of a value: the bytes of the column, or the plaintext in UTF-8. Bytes are compared without a collation.
     fn value_of(self, quoted: &Quoted, source: Source) -> String {
         let value = column_of(quoted, source);
         match (source, self.dialect) {

@@ -26,7 +26,7 @@ use crate::{Result, cases};
 pub fn all<S: MapShop + KeyShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
-        round_trips_are_those_of_the_guide
+        round_trips_match_the_guide
         a_wait_for_a_lock_is_a_conflict
         a_conflict_at_commit_is_recognized
         a_lost_connection_is_recognized
@@ -37,7 +37,7 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
 }
 
 /// The server's own log has the statements of the guide's table for each call.
-async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
+async fn round_trips_match_the_guide<S: MapShop + KeyShop>(
     shop: &S,
     database: &Database,
 ) -> Verdict {
