@@ -30,6 +30,6 @@ pub use crate::slot::Slot;
 pub use crate::subkeys::{IdSubkeys, Label};
 pub use crate::view::{IntoView, PartField, ViewPart};
 pub use crate::{
-    from_internal_id, internal_id_arbitrary, internal_id_proptest, internal_id_serde,
-    into_internal_id,
+    from_internal_id, internal_id_arbitrary, internal_id_proptest, into_internal_id, never_leaves,
+    never_leaves_by_serde,
 };

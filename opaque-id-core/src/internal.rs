@@ -153,19 +153,12 @@ macro_rules! internal_id {
             }
         }
 
-        /// Never applies. With this impl, the compiler's error says to seal the id.
-        impl<T: $crate::resource::OpaqueId> ::core::fmt::Display for $name<T>
-        where
-            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
-        {
-            fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
-            }
+        $crate::__private::never_leaves! {
+            [T: $crate::resource::OpaqueId] [$name<T>]
+            [$crate::__private::InternalIdOf<T>: $crate::__private::MayLeave]
         }
-
         $crate::__private::from_internal_id!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
 
-        $crate::__private::internal_id_serde!($name);
         $crate::__private::internal_id_arbitrary!($name);
         $crate::__private::internal_id_proptest!($name);
     };
@@ -289,34 +282,53 @@ impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
     }
 }
 
+/// Implements `Display` and serde's traits for an internal id under a bound that nothing satisfies.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! never_leaves {
+    ([$($param:tt)*] [$id:ty] [$($bound:tt)*]) => {
+        /// Never applies. With this impl, the compiler's error says to seal the id.
+        impl<$($param)*> ::core::fmt::Display for $id
+        where
+            $($bound)*
+        {
+            fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::unreachable!()
+            }
+        }
+
+        $crate::__private::never_leaves_by_serde! { [$($param)*] [$id] [$($bound)*] }
+    };
+}
+
+/// Implements serde's traits under a bound that nothing satisfies.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! internal_id_serde {
-    ($name:ident) => {
+macro_rules! never_leaves_by_serde {
+    ([$($param:tt)*] [$id:ty] [$($bound:tt)*]) => {
         /// Never applies. With this impl, the compiler's error says to seal the id.
-        impl<T: $crate::resource::OpaqueId> $crate::__private::serde_core::Serialize for $name<T>
+        impl<$($param)*> $crate::__private::serde_core::Serialize for $id
         where
-            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
+            $($bound)*
         {
-            fn serialize<S: $crate::__private::serde_core::Serializer>(
+            fn serialize<__S: $crate::__private::serde_core::Serializer>(
                 &self,
-                _: S,
-            ) -> ::core::result::Result<S::Ok, S::Error> {
-                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
+                _: __S,
+            ) -> ::core::result::Result<__S::Ok, __S::Error> {
+                ::core::unreachable!()
             }
         }
 
         /// Never applies. With this impl, the compiler's error says to open an external id.
-        impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de>
-            for $name<T>
+        impl<'de, $($param)*> $crate::__private::serde_core::Deserialize<'de> for $id
         where
-            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
+            $($bound)*
         {
-            fn deserialize<D: $crate::__private::serde_core::Deserializer<'de>>(
-                _: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
+            fn deserialize<__D: $crate::__private::serde_core::Deserializer<'de>>(
+                _: __D,
+            ) -> ::core::result::Result<Self, __D::Error> {
+                ::core::unreachable!()
             }
         }
     };
@@ -325,8 +337,8 @@ macro_rules! internal_id_serde {
 #[cfg(not(feature = "serde"))]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! internal_id_serde {
-    ($name:ident) => {};
+macro_rules! never_leaves_by_serde {
+    ($($id:tt)*) => {};
 }
 
 #[cfg(feature = "arbitrary1")]

@@ -1,7 +1,7 @@
 //! Traits that only this family of crates implements or names.
 //!
-//! `Internal<T>` "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing satisfies.
-//! The compiler then says to seal the id instead of proposing a feature of serde.
+//! `Internal<T>` and its newtypes also "implement" `Serialize`, `Deserialize` and `Display`, under a bound
+//! that nothing satisfies. The compiler then says to seal the id instead of proposing a feature of serde.
 
 use core::marker::PhantomData;
 
@@ -62,12 +62,10 @@ impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
     message = "internal ids must not leave the application: they cannot be serialized, deserialized or displayed",
     label = "this holds an internal id",
     note = "seal it: use `External<_>` in the types of the API; `keyring.seal(id)` creates it and `keyring.open(external)?` converts it back",
-    note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate"
+    note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate",
+    note = "in a message of a log or an error, show `keyring::log_id(id)`"
 )]
-pub trait MayLeave {
-    /// Is never called.
-    fn never<R>() -> R;
-}
+pub trait MayLeave {}
 
 /// A bound that nothing satisfies.
 #[diagnostic::on_unimplemented(

@@ -275,6 +275,13 @@ struct CreateUser {
     name: String,
 }
 
+#[derive(IntoModel)]
+#[model(into = NewUser, given(id = user(1), r#type = ["user", "admin"][1]))]
+struct Complete {
+    team: External<Team>,
+    name: String,
+}
+
 #[test]
 fn given_fields_come_with_the_request() -> Result<(), Box<dyn std::error::Error>> {
     let keyring = new_keyring(0);
@@ -284,5 +291,8 @@ fn given_fields_come_with_the_request() -> Result<(), Box<dyn std::error::Error>
     assert_eq!(new, expected());
     let all: Vec<NewUser> = keyring.accept(vec![(body(), user(1), "admin")])?;
     assert_eq!(all, [expected()]);
+    // A request is no tuple if all of these fields are computed, so that an extractor can read it.
+    let request = Complete { team: keyring.seal(team(2)), name: "Ada".to_owned() };
+    assert_eq!(keyring.accept::<_, NewUser>(request)?, expected());
     Ok(())
 }

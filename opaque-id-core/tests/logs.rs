@@ -4,7 +4,7 @@ use std::thread;
 
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::{AnyKey, KeyKind};
-use opaque_id_core::keyring::{RuntimeResource, SharedKeyring, reveal_in_logs};
+use opaque_id_core::keyring::{RuntimeResource, SharedKeyring, log_id, reveal_in_logs};
 use opaque_id_core::{External, IdError, Internal, Keyring, MasterSecret, OpaqueId};
 
 macro_rules! resources {
@@ -42,6 +42,7 @@ fn check<T: OpaqueId>(keyring: &Keyring, id: Internal<T>, key: AnyKey, kind: Key
     let shown = format!("{:?}", Some(id));
     let start = format!("Some(Internal<{}>(", T::PREFIX);
     let text = shown.strip_prefix(&start).and_then(|rest| rest.strip_suffix("))")).expect(&shown);
+    assert_eq!(log_id(id).to_string(), text);
     let body = text.strip_prefix(&format!("{}_log", T::PREFIX)).expect(text);
     refused::<T>(text);
     refused::<User>(text);
@@ -77,7 +78,7 @@ fn ids_are_revealed_for_logs_alone() -> Result<(), Box<dyn std::error::Error>> {
     reveal_in_logs(&shared);
     all(&first);
     let taken = Internal::<Taken>::generate();
-    assert_eq!(format!("{taken:?}"), "Internal<taken>(..)");
+    assert_eq!(format!("{taken:?} {}", log_id(taken)), "Internal<taken>(..) taken(..)");
     // It is not an id of an API, even if it has its own secret.
     assert!(!format!("{id:?}").contains(&first.seal(id).to_string()["part_".len()..]));
 

@@ -82,6 +82,7 @@ fn a_newtype_is_an_internal_id() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((PartId::from(internal), internal.expose_key()), (id, 42));
     assert_eq!(PartId::from_repr(42)?, id);
     assert_eq!(format!("{id:?}"), "PartId(Internal<part>(..))");
+    assert_eq!(opaque_id_core::keyring::log_id(id).to_string(), "part(..)");
     // The instance of another resource works too.
     let generic: Id<User> = keyring.open(keyring.seal(UserId(Internal::generate())))?.convert();
     assert_eq!(keyring.open(keyring.seal(generic))?.0, Internal::from(generic));

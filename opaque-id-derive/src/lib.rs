@@ -134,6 +134,10 @@ derives! {
     ///     into = NewUser,           // the model
     ///     with = Set,               // a function for every opened value, such as SeaORM's `Set`
     ///     default,                  // the model's other fields have their defaults
+    ///     given(                    // fields of the model that the client does not send:
+    ///         id = Internal::generate(), // computed
+    ///         owner: Internal<User>      // from the handler: the impl is for the tuple (CreateUser, Internal<User>)
+    ///     ),
     ///     crate = "path::to::core"  // the path to this crate, if it is renamed
     /// )]
     /// #[serde(rename_all = "camelCase")]

@@ -57,13 +57,15 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         }
         param
     });
-    let bounds = where_clause.iter().flat_map(|clause| &clause.predicates);
+    let params: Vec<_> = params.collect();
+    let bounds: Vec<_> = where_clause.iter().flat_map(|clause| &clause.predicates).collect();
 
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #krate::__private::Private for #name #type_generics #where_clause {}
 
         #[automatically_derived]
+        #[allow(clippy::disallowed_methods)]
         impl #impl_generics #krate::resource::InternalId for #name #type_generics #where_clause {
             type Resource = #resource;
 
@@ -93,6 +95,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
 
         // With this impl, the newtype also converts into the `Internal<_>` of each adapter.
         #[automatically_derived]
+        #[allow(clippy::disallowed_methods)]
         impl #impl_generics #krate::__private::MayEnter<#name #type_generics>
             for #krate::__private::RawKeyOf<#resource, <#resource as #krate::OpaqueId>::Key>
             #where_clause
@@ -122,6 +125,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             fn into_view(self, keyring: &#krate::Keyring) -> __V {
                 #krate::IntoView::into_view(self.0, keyring)
             }
+        }
+
+        // The bound has a lifetime because the compiler would refuse an unsatisfied bound without parameters.
+        #krate::__private::never_leaves! {
+            [#(#params,)*] [#name #type_generics]
+            [#(#bounds,)* for<'__a> &'__a #krate::__private::InternalIdOf<Self>: #krate::__private::MayLeave]
         }
 
         #krate::__newtype! { [#(#params,)*] [#(#bounds,)*] [#name #type_generics] [#inner] }

@@ -4,7 +4,7 @@ use serde_derive_internals::ast::{Container, Data};
 use serde_derive_internals::attr::TagType;
 use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Fields, Member, Path, Result, Token, Type};
+use syn::{DeriveInput, Error, Expr, Fields, Member, Path, Result, Token, Type};
 
 use crate::attr::{
     Columns, FieldOptions, crate_path, each_option, enum_path, field_options, in_option,
@@ -17,13 +17,15 @@ struct Options {
     with: Option<Path>,
     has_rest: bool,
     given: Vec<(Ident, Type)>,
+    computed: Vec<(Ident, Expr)>,
     columns: Columns,
     krate: Option<Path>,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let shapes = shapes(input, "IntoModel")?;
-    let Options { model, with: with_all, has_rest, given, columns, krate } = options(input)?;
+    let Options { model, with: with_all, has_rest, given, computed, columns, krate } =
+        options(input)?;
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
@@ -40,6 +42,9 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let mut named = named.map(|field| &field.attrs);
     let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    let others: Vec<_> = given_names.iter().chain(computed.iter().map(|(name, _)| name)).collect();
+    let computed = computed.iter().map(|(name, value)| quote!(let #name = #value;));
+    let computed = quote!(#(#computed)*);
     let mut is_used = false;
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;
@@ -47,7 +52,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let mut arms = Vec::new();
     for (number, shape) in shapes.iter().enumerate() {
         let other = shape.other("model")?;
-        if other.is_some() && (has_rest || !given_names.is_empty()) {
+        if other.is_some() && (has_rest || !others.is_empty()) {
             let wanted =
                 "a variant has all fields of the model's: `default` and `given` are for structs";
             return Err(Error::new(input.ident.span(), wanted));
@@ -99,11 +104,11 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             _ => (quote!(#request), quote!(#path)),
         };
         arms.push(quote! {
-            #variant { #(#sources),* } => #into { #(#values,)* #(#given_names,)* #rest }
+            #variant { #(#sources),* } => #into { #(#values,)* #(#others,)* #rest }
         });
     }
     let columns = columns.of(input, is_used)?;
-    if columns.is_some() && !given_names.contains(&id) {
+    if columns.is_some() && !others.contains(&&id) {
         let wanted = format!(
             "a value is encrypted for the id of its row; write `given({id}: Internal<User>)`, or `id = …` if the field has another name"
         );
@@ -134,6 +139,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 ) -> ::core::result::Result<#model, #error> {
                     use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                     let request = self;
+                    #computed
                     ::core::result::Result::Ok(match request { #(#arms,)* })
                 }
             }
@@ -149,6 +155,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             ) -> ::core::result::Result<#model, #krate::RequestError> {
                 use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                 let #pattern = self;
+                #computed
                 ::core::result::Result::Ok(match request { #(#arms,)* })
             }
         }
@@ -176,7 +183,11 @@ fn options(input: &DeriveInput) -> Result<Options> {
             "default" => options.has_rest = true,
             "given" => meta.parse_nested_meta(|given| {
                 let name = given.path.require_ident()?.clone();
-                let wanted = "a field of the model with its type; write `given(owner: UserId)`";
+                if given.input.peek(Token![=]) {
+                    options.computed.push((name, given.value()?.parse()?));
+                    return Ok(());
+                }
+                let wanted = "a field of the model with its type or its value; write `given(owner: UserId)` or `given(id = Internal::generate())`";
                 let ty = given.input.parse::<Token![:]>().and_then(|_| given.input.parse());
                 options.given.push((name, ty.map_err(|_| given.error(wanted))?));
                 Ok(())

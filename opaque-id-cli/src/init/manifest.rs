@@ -42,10 +42,14 @@ impl Manifest {
         Ok(Self { document, workspace: above.find(|it| it.contains_key("workspace")) })
     }
 
+    /// Returns a dependency that the packages of the workspace share.
+    fn shared(&self, name: &str) -> Option<&Item> {
+        self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name)
+    }
+
     fn dependency(&self, name: &str) -> Option<(String, Vec<String>)> {
         let own = self.document.get("dependencies")?.get(name)?;
-        let shared = || self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name);
-        let items = [Some(own), own.get("workspace").and_then(|_| shared())];
+        let items = [Some(own), own.get("workspace").and_then(|_| self.shared(name))];
         let version = |item: &Item| Some(item.get("version").unwrap_or(item).as_str()?.to_owned());
         let version = items.into_iter().flatten().find_map(version);
         let features = items.into_iter().filter_map(|item| item?.get("features")?.as_array());
@@ -110,14 +114,20 @@ impl Manifest {
         let version =
             concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
         let mut ours = InlineTable::new();
-        if package != name {
-            ours.insert("package", package.into());
+        let is_shared = self.shared(name).is_some();
+        if is_shared {
+            ours.insert("workspace", true.into());
+        } else {
+            if package != name {
+                ours.insert("package", package.into());
+            }
+            ours.insert("version", version.into());
         }
-        ours.insert("version", version.into());
         if !features.is_empty() {
             ours.insert("features", features.into());
         }
-        let ours = if ours.len() == 1 { value(version) } else { value(ours) };
+        ours.set_dotted(is_shared && ours.len() == 1);
+        let ours = if !is_shared && ours.len() == 1 { value(version) } else { value(ours) };
         let dependencies = self.document.entry("dependencies").or_insert(table());
         if let Some(dependencies) = dependencies.as_table_like_mut() {
             dependencies.entry(name).or_insert(ours);

@@ -61,8 +61,7 @@ fn init_writes_what_its_dry_run_prints_and_a_second_run_changes_nothing() {
 
 #[test]
 fn init_adds_the_crates_of_the_dependencies() {
-    let workspace =
-        "[workspace.dependencies]\ndiesel = { version = \"2\", features = [\"sqlite\"] }";
+    let workspace = "[workspace.dependencies]\nopaque-id-axum = \"0.1\"\ndiesel = { version = \"2\", features = [\"sqlite\"] }";
     for case in include_str!("init/crates.txt").split("\n\n") {
         let (dependencies, added) = case.split_once("=>\n").expect("a case");
         let folder = project(&format!("{dependencies}{workspace}"), "src/main.rs", "fn main() {}");

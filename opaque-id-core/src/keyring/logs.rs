@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use super::{Keyring, SharedKeyring};
 use crate::form::{self, Form, SealedFormOf, Text, TextBuffer};
-use crate::resource::{OpaqueId, ReprOf};
+use crate::resource::{InternalId, OpaqueId, ReprOf};
 
 struct Logs {
     shared: SharedKeyring,
@@ -34,6 +34,26 @@ pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     let shared = keyring.into();
     let last = of_logs(shared.current());
     *LOGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Logs { shared, last });
+}
+
+/// Returns an internal id or a newtype for a message that people read: `part_log2k7a0g3m9hq4w8xn5vz1tcbr6e`
+/// after a call of [`reveal_in_logs`], and `part(..)` otherwise.
+///
+/// ```
+/// use opaque_id_core::keyring::log_id;
+/// use opaque_id_core::{Internal, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "part", key = i64)]
+/// struct Part;
+///
+/// let id = Internal::<Part>::from_key(42)?;
+/// assert_eq!(format!("no access to {}", log_id(id)), "no access to part(..)");
+/// # Ok::<(), opaque_id_core::KeyError>(())
+/// ```
+pub fn log_id<I: InternalId>(id: I) -> impl fmt::Display {
+    let prefix = I::Resource::PREFIX;
+    seal::<I::Resource>(*id.as_repr()).unwrap_or_else(|| format!("{prefix}(..)"))
 }
 
 fn current() -> Option<Keyring> {

@@ -28,7 +28,7 @@ pub use self::command::UnwrapByCommand;
 pub use self::file::read_file;
 #[doc(hidden)]
 pub use self::logs::debug_id;
-pub use self::logs::reveal_in_logs;
+pub use self::logs::{log_id, reveal_in_logs};
 use self::opened::{Count, Opened};
 pub use self::runtime::RuntimeResource;
 use self::secret::Secret;

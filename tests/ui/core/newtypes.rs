@@ -17,6 +17,16 @@ struct Unsorted(Internal<Part>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, IdNewtype)]
 struct Serialized(Internal<Part>);
 
+#[derive(serde::Deserialize)]
+struct Read {
+    id: PartId,
+}
+
+fn show(id: PartId) {
+    format!("{id}");
+    serde_json::to_string(&id);
+}
+
 fn from_a_key() -> PartId {
     42_i64.into()
 }
