@@ -19,6 +19,8 @@ const ORMS: [Row; 5] = [
 ];
 const WEB: [Row; 2] =
     [("axum", "0.8", ["opaque-id-axum"; 2]), ("actix-web", "4", ["opaque-id-actix"; 2])];
+/// The versions that belong to diesel 2.3.
+const ASYNC: [Row; 2] = [("diesel-async", "0.9", [""; 2]), ("diesel-async", "0.8", [""; 2])];
 /// Our features, with sqlx's pools.
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
@@ -81,8 +83,17 @@ impl Manifest {
         supported
     }
 
-    pub(super) fn add_crates(&mut self, notes: &mut Vec<String>) -> (Ours, String) {
-        let (orms, web) = (self.supported(&ORMS, notes), self.supported(&WEB, notes));
+    pub(super) fn add_crates(
+        &mut self,
+        url: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<(Ours, String), String> {
+        let orms = self.supported(&ORMS, notes);
+        if let ([], Some(unsupported)) = (&orms[..], notes.first()) {
+            return Err(unsupported.clone());
+        }
+        let web = self.supported(&WEB, notes);
+        self.supported(&ASYNC, notes);
         let core = ("", "", ["opaque-id-core"; 2]);
         let (orm, _, adapter) = orms.first().copied().copied().unwrap_or(core);
         if orms.len() > 1 {
@@ -90,7 +101,11 @@ impl Manifest {
         }
         let named = [orm, "diesel-async"].map(|name| self.dependency(name).unwrap_or_default().1);
         let has = |name: &str| named.iter().flatten().any(|feature| feature.contains(name));
-        let databases: Vec<_> = DATABASES.into_iter().filter(|(name, _)| has(name)).collect();
+        let mut databases: Vec<_> = DATABASES.into_iter().filter(|(name, _)| has(name)).collect();
+        if databases.is_empty() {
+            let url = url.unwrap_or_default().replace("mariadb:", "mysql:");
+            databases.extend(DATABASES.into_iter().find(|(name, _)| url.starts_with(name)));
+        }
         if !orm.is_empty() && databases.is_empty() {
             notes.push(format!("found no database: add its feature to {}", adapter[0]));
         }
@@ -103,7 +118,7 @@ impl Manifest {
             ("sea-orm", _) => state.replace("{pool}", "sea_orm::DatabaseConnection"),
             _ => include_str!("axum.txt").to_owned(),
         };
-        (adapter, state)
+        Ok((adapter, state))
     }
 
     fn add(&mut self, [name, package]: Ours, databases: &[(&str, &str)]) {

@@ -4,14 +4,14 @@ mod module;
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use opaque_id_core::MasterSecret;
 use similar::TextDiff;
 
 use self::manifest::{Manifest, SQLX};
 use self::module::Module;
-use crate::{files, output, sqlx_toml};
+use crate::{files, output, source, sqlx_toml};
 
 const KEYS: &str = "opaque-id.keys";
 
@@ -25,8 +25,12 @@ pub(crate) fn run(
     let mut manifest = Manifest::read()?;
     let keys = |url| output::block_on(opaque_id_schema::read_keys(url, true));
     let columns = url.map(keys).transpose()?.transpose()?;
-    let (adapter, state) = manifest.add_crates(&mut notes);
-    let module = Module::new(adapter[0], columns.as_deref());
+    let (adapter, state) = manifest.add_crates(url, &mut notes)?;
+    let places = ["src/ids/mod.rs", "src/ids.rs"];
+    let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or(places[1]);
+    let (mut derived, _) = source::read(&[PathBuf::from("src")]).unwrap_or_default();
+    derived.retain(|derive| !derive.place.starts_with(file));
+    let module = Module::new(adapter[0], columns.as_deref(), &derived);
     let (root, path) = manifest.root();
     let given = module.types.iter().map(|(table, name)| format!("{table}={path}::ids::{name}"));
     let given = given.collect::<Vec<_>>();
@@ -46,17 +50,31 @@ pub(crate) fn run(
     let declared = match before.or(modules.next_back()) {
         _ if source.contains("mod ids;") => Some(source.clone()),
         // No line after another module is between a module and its attributes.
-        last => last.map(|last| source.replacen(last, &format!("{last}\n{names}"), 1)),
+        Some(last) => Some(source.replacen(last, &format!("{last}\n{names}"), 1)),
+        // Attributes and documentation of the crate must come first.
+        None if source.contains("//!") || source.contains("#!") => None,
+        None => Some(format!("{names}\n\n{source}")),
     };
-    let step = declared.is_none().then(|| format!("- add to {root}: {names}\n"));
+    let step = declared.is_none().then(|| format!("add to {root}: {names}"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
     if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
         let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
         ignored += &format!("{end}/{KEYS}\n");
     }
-    let undecided = module.text.matches("// Decide ").count();
-    let places = ["src/ids/mod.rs", "src/ids.rs"];
-    let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or("src/ids.rs");
+    let ids = read(file)?;
+    for (table, name) in &module.types {
+        if ids.as_ref().is_some_and(|ids| !ids.contains(&format!("struct {name}"))) {
+            notes.push(format!("{file} has no type for {table}: --dry-run shows one"));
+        }
+    }
+    let ids = ids.unwrap_or_else(|| module.text.clone());
+    let undecided = ids.matches("// Decide ").count();
+    let name = ids.lines().find_map(|line| line.strip_prefix("pub struct ")?.strip_suffix(';'));
+    let name = name.unwrap_or("User").to_owned();
+    if url.is_none() && !Path::new(file).exists() {
+        let note = "no database was given, so the module has no types: pass --database-url, or set DATABASE_URL";
+        notes.push(note.to_owned());
+    }
     // The secret comes after the line that keeps it out of the repository.
     for (path, new, is_theirs) in [
         (".gitignore", ignored, false),
@@ -85,15 +103,17 @@ pub(crate) fn run(
     let has_keys = Path::new(KEYS).exists();
     if is_dry {
         notes.extend((!has_keys).then(|| format!("{KEYS} gets a new secret and mode 600")));
+        notes.extend(step);
         return Ok(notes);
     }
     if !has_keys {
         write_secret().map_err(|error| format!("cannot write {KEYS}: {error}"))?;
         writeln!(out, "wrote {KEYS}")?;
     }
-    let name = module.types.first().map_or("User", |(_, name)| name);
     let next = include_str!("next.txt").replace("{undecided}", &undecided.to_string());
-    let next = next.replace("{step}", &step.unwrap_or_default()).replace("{name}", name);
+    let next = next
+        .replace("{step}", &step.map_or_else(String::new, |step| format!("- {step}\n")))
+        .replace("{name}", &name);
     write!(out, "{next}")?;
     Ok(notes)
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use opaque_id_core::__private::is_prefix;
 use opaque_id_schema::KeyColumn;
 
+use crate::source::Derive;
+
 #[derive(Default)]
 pub(super) struct Module {
     pub(super) text: String,
@@ -12,16 +14,22 @@ pub(super) struct Module {
 }
 
 impl Module {
-    pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>) -> Self {
+    /// Tables whose prefixes the application's own derives already have get no type.
+    pub(super) fn new(adapter: &str, columns: Option<&[KeyColumn]>, derived: &[Derive]) -> Self {
         let (mut module, mut prepared) = (Self::default(), String::new());
         let taken = "App Keyring KeyringError None Ok OpaqueId Result Self Some".split(' ');
         let mut taken: BTreeSet<_> = taken.map(str::to_owned).collect();
-        let mut types = columns.map_or(include_str!("example.txt"), |_| "").to_owned();
+        let krate = adapter.replace('-', "_");
+        let example = include_str!("example.txt").replace("{crate}", &krate);
+        let mut types = columns.map_or(example, |_| String::new());
         for KeyColumn { identifies: table, column, found, kinds, .. } in columns.unwrap_or_default()
         {
             let Some(kinds) = kinds else { continue };
             let [shown, column, found] = [table, column, found].map(|text| text.escape_debug());
             let prefix = singular(&table.to_lowercase());
+            if derived.iter().any(|derive| derive.prefix == prefix) {
+                continue;
+            }
             let name = camel(&prefix);
             let mut decide = Vec::new();
             let is_named = is_prefix(&prefix) && taken.insert(name.clone());
@@ -34,7 +42,7 @@ impl Module {
                 [_] => {}
                 _ => decide.push(format!("the key of `{column}`, because its rows do not show it: {}", kinds.join(", "))),
             }
-            let key = kinds.first().unwrap_or(&"…");
+            let key = if let [key] = kinds { key } else { "…" };
             let item = format!(
                 "/// A row of `{shown}`.\n#[derive(OpaqueId)]\n#[opaque_id(prefix = \"{prefix}\", key = {key})]\npub struct {name};"
             );
@@ -46,11 +54,14 @@ impl Module {
                 }
             } else {
                 let decide = decide.join(", and ");
-                types += &format!("\n// Decide {decide}.\n// {}\n", item.replace('\n', "\n// "));
+                let item = item
+                    .replace("(OpaqueId)", &format!("({krate}::OpaqueId)"))
+                    .replace('\n', "\n// ");
+                types += &format!("\n// Decide {decide}.\n// {item}\n");
             }
         }
         let derive = if prepared.is_empty() { "" } else { ", OpaqueId" };
-        let text = include_str!("ids.txt").replace("{crate}", &adapter.replace('-', "_"));
+        let text = include_str!("ids.txt").replace("{crate}", &krate);
         let text = text.replace("{derive}", derive).replace("{prepared}", &prepared);
         // Names of tables come last, because they may contain a placeholder.
         module.text = text.replace("{types}", &types);

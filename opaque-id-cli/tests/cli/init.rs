@@ -64,16 +64,19 @@ fn init_adds_the_crates_of_the_dependencies() {
     let workspace = "[workspace.dependencies]\nopaque-id-axum = \"0.1\"\ndiesel = { version = \"2\", features = [\"sqlite\"] }";
     for case in include_str!("init/crates.txt").split("\n\n") {
         let (dependencies, added) = case.split_once("=>\n").expect("a case");
-        let folder = project(&format!("{dependencies}{workspace}"), "src/main.rs", "fn main() {}");
+        let source = "#![allow(dead_code)]\nfn main() {}";
+        let folder = project(&format!("{dependencies}{workspace}"), "src/main.rs", source);
         let before = &contents(&folder)[1];
+        let dry = init(&folder, "init --dry-run");
         let next = init(&folder, "init");
-        assert!(good(&next).contains("add to src/main.rs: mod ids;"), "{}", good(&next));
-        let refused = stderr(&next).contains("expected sqlx 0.9 or 0.8, found `0.7`");
-        assert_eq!(refused, dependencies.contains("0.7"), "{}", stderr(&next));
+        for printed in [stderr(&dry), good(&next)] {
+            assert!(printed.contains("add to src/main.rs: mod ids;"), "{printed}");
+        }
+        assert!(stderr(&next).contains("no database was given"), "{}", stderr(&next));
         let after = contents(&folder);
         let added = format!("{}\n{workspace}", added.trim_end());
         assert_eq!(after[1], before.replace(workspace, &added));
-        assert!(after[3].contains("// pub struct User;") && after[5] == "fn main() {}");
+        assert!(after[3].contains("// pub struct User;") && after[5] == source);
     }
 }
 
@@ -97,6 +100,27 @@ fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
     let again = init(&folder, &line);
     assert!(contents(&folder) == before && !good(&again).contains("wrote"));
     assert_eq!(stderr(&again).matches("exists and stays as it is").count(), 2);
+    assert!(stderr(&again).contains("src/ids.rs has no type for users"), "{}", stderr(&again));
     fs::write(folder.path().join("Cargo.toml"), "[workspace]").expect("written");
     refuses(&init(&folder, &line), 2, "found a workspace");
+}
+
+#[test]
+fn init_says_what_it_leaves_out() {
+    let (_folder, url) = sqlite(SCHEMA);
+    let line = format!("init --database-url {url}");
+    let derived = "#[opaque_id(prefix = \"user\", key = i64)]\nstruct User;\n";
+    let dependencies = "sea-orm = \"2\"\ndiesel-async = \"0.6\"";
+    let folder = project(dependencies, "src/main.rs", derived);
+    let next = init(&folder, &line);
+    assert!(stderr(&next).contains("expected diesel-async 0.9 or 0.8, found `0.6`"));
+    let [_, manifest, _, ids, _, main] = contents(&folder);
+    // The URL names the database.
+    assert!(manifest.contains("features = [\"sqlite\"]"), "{manifest}");
+    assert!(ids.contains("pub struct OrderBox;") && !ids.contains("pub struct User;"), "{ids}");
+    assert_eq!(main, format!("mod ids;\n\n{derived}"));
+
+    let old = project("sqlx = \"0.7\"", "src/main.rs", "");
+    refuses(&init(&old, &line), 2, "expected sqlx 0.9 or 0.8, found `0.7`");
+    assert!(contents(&old)[3].is_empty());
 }

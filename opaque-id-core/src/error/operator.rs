@@ -1,6 +1,7 @@
 //! Errors for the operator.
 
 use core::error::Error as StdError;
+use core::fmt;
 
 use thiserror::Error;
 
@@ -8,8 +9,9 @@ use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
 /// An error for the operator at start: the secrets do not form a keyring, or the keyring cannot serve these
-/// resources and old ids. It never contains any part of a secret.
-#[derive(Debug, Error)]
+/// resources and old ids. It never contains any part of a secret. `Debug` shows the message and its causes,
+/// because `main` prints a returned error by `Debug`.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum KeyringError {
     /// The environment variable is not set or not Unicode.
@@ -190,6 +192,14 @@ pub enum KeyringError {
     /// Reading the secrets panicked in the thread of a [`Watch`](crate::keyring::Watch).
     #[error("reading the secrets panicked; see the message of the panic")]
     Panicked,
+}
+
+impl fmt::Debug for KeyringError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        let mut causes = core::iter::successors(self.source(), |cause| StdError::source(*cause));
+        causes.try_for_each(|cause| write!(f, ": {cause}"))
+    }
 }
 
 pub(crate) fn redact(text: &str) -> String {
