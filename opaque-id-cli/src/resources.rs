@@ -196,7 +196,7 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
             problems.push(match other == prefix {
                 // Two types that are never compiled together may have one prefix, in two files.
                 true => format!(
-                    "{place}: `{name}` has the prefix `{prefix}` of {kept}: give one another prefix, with this one as domain, \
+                    "{place}: `{name}` has the prefix `{prefix}` of {kept}: give either another prefix, with this one as domain, \
                      or a file of its own (--resources)"
                 ),
                 false => format!("{place}: {}", looks_like_cursors(prefix, &kept)),
