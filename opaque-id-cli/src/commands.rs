@@ -364,11 +364,10 @@ impl<'s> Unverified<'s> {
             return Ok(());
         };
         let compare = format!(
-            "any secret opens ids without a tag to some key; compare the check value {check_value} of key id {key_id} with \
-             that of the application"
+            "any secret opens ids without a tag; compare the check value {check_value} of key id {key_id} with the application's"
         );
         if self.is_refused {
-            return Err(format!("expected an id with a tag, or a cursor: {compare}").into());
+            return Err(format!("expected a tag or a cursor: {compare}").into());
         }
         let mut notes = Vec::new();
         if !self.noted.contains(&check_value) {
@@ -377,8 +376,8 @@ impl<'s> Unverified<'s> {
         }
         if opened.shown.is_far {
             notes.push(format!(
-                "the time of {id} is before 2000 or more than a day from now: the secret, the kind of key or the resource \
-                 is probably wrong"
+                "the time of {id} is before 2000 or more than a day from now: the secret, kind of key or resource is \
+                 probably wrong"
             ));
         }
         Ok(warn(&notes)?)

@@ -150,10 +150,11 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
     Ok(resources)
 }
 
+/// The domain matters only if clients have ids of the resource.
 fn looks_like_cursors(prefix: &str, other: &str) -> String {
     format!(
-        "ids of `{prefix}` in the tagged form look like cursors of {other}: give it another prefix, and its present one as its domain if \
-         clients have ids of it, or another form"
+        "ids of `{prefix}` in the tagged form look like cursors of {other}: give it another prefix, with this one as domain, \
+         or another form"
     )
 }
 
@@ -193,10 +194,10 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
         if let Err((other, kept)) = prefixes.claim(prefix, i, form == "tagged") {
             let kept = format!("`{}` ({})", derives[kept].name, derives[kept].place);
             problems.push(match other == prefix {
+                // Two types that are never compiled together may have one prefix, in two files.
                 true => format!(
-                    "{place}: `{name}` has the prefix `{prefix}` of {kept}, so an id does not say which of them it is of: give \
-                     one of them another prefix, and its present one as its domain if clients have ids of it; if both are never \
-                     compiled together, write one of them into a file of its own (--resources)"
+                    "{place}: `{name}` has the prefix `{prefix}` of {kept}: give either another prefix, with this one as domain, \
+                     or a file of its own (--resources)"
                 ),
                 false => format!("{place}: {}", looks_like_cursors(prefix, &kept)),
             });

@@ -455,9 +455,9 @@ pub(crate) const TYPE: &str =
     "no rule exists for this type; use another type, or exclude the column";
 pub(crate) const NAME: &str =
     "its values may be ids, but its name is not that of an id; rename it, or exclude it";
-pub(crate) const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
-pub(crate) const UNREAD: &str = "its values were not read, because its table or its schema belongs to another role, or the table has partitions or forces row-level security; check it as its owner, or exclude it";
-const UNDECLARED: &str = "its name or all its values are those of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
+pub(crate) const EMPTY: &str = "its name is an id's, but it has neither an id's length nor values; check again with values, or exclude it";
+pub(crate) const UNREAD: &str = "its values were not read (table or schema of another role, partitions, or forced row-level security); check it as its owner, or exclude it";
+const UNDECLARED: &str = "its name or values are an id's, but it alone is no primary or foreign key; declare its foreign key, or exclude it";
 pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
 pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
 pub(crate) const NOT_PLAIN: &str = "a name contains invisible characters; rename it first";

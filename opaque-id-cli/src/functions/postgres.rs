@@ -116,7 +116,7 @@ DECLARE
     chosen CONSTANT text := current_setting('role');
     connected name;
 BEGIN
-    -- The settings of the database may have changed since the session began.
+    -- The settings of the database may have changed since the session began. Its owner chooses them.
     SET LOCAL role TO DEFAULT;
     connected := current_user;
     PERFORM set_config('role', chosen, true);
@@ -125,7 +125,7 @@ BEGIN
         WHERE rolname = session_user AND 'role=' || connected = ANY (setconfig)
             AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
     ) THEN
-        RAISE EXCEPTION 'expected no role from the settings of the database, which its owner chooses, or from options of the connection, found %: run SET ROLE NONE; ALTER DATABASE % RESET role; and connect again', connected, quote_ident(current_database());
+        RAISE EXCEPTION 'expected no role from the database''s settings or the connection''s options, found %: run SET ROLE NONE; ALTER DATABASE % RESET role; and connect again', connected, quote_ident(current_database());
     END IF;
     WITH ours AS (SELECT * FROM pg_namespace WHERE nspname IN ('{name}', '{PGCRYPTO}')),
     pgcrypto AS (SELECT extowner, nspowner, nspname FROM (VALUES ('pgcrypto')) AS needed (name)

@@ -172,8 +172,9 @@ pub(super) async fn import_from<K: ShownKey>(
             break;
         }
         if last == after {
-            return Err("expected keys after the last one of a page, found that key again, because its type has no exact text; \
-                        use --id with a column of integers, bytes or text"
+            // A floating-point number, for example, is rounded in its text.
+            return Err("expected keys after the last of a page, found that key again: its type has no exact text; use --id \
+                        with integers, bytes or text"
                 .into());
         }
         after = last;

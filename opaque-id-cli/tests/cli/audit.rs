@@ -131,7 +131,7 @@ fn an_id_that_must_be_verified_is_logged_as_refused() {
     let of = "--prefix user --key uuid";
     let id = ok(&entry(), &format!("seal {of} {}", crate::KEY));
     let refused = format!("open {of} --require-verified --audit-log {} {id}", log.file);
-    refuses(&output(&mut opaque_id(&entry(), &refused)), 1, "expected an id with a tag");
+    refuses(&output(&mut opaque_id(&entry(), &refused)), 1, "expected a tag or a cursor");
     assert_eq!(log.lines()[0]["outcome"], json!("refused"));
 }
 

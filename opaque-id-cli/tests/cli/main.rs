@@ -507,7 +507,7 @@ fn an_answer_says_whether_a_tag_verifies_it() {
             assert_eq!(other.status.success(), !is_verified, "{of}");
             for (output, entries) in [(required, right), (other, wrong)] {
                 let compare = format!(
-                    "compare the check value {} of key id 0 with that of the application\n",
+                    "compare the check value {} of key id 0 with the application's\n",
                     check_value(entries)
                 );
                 let error = stderr(&output);

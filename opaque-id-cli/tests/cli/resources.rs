@@ -422,8 +422,8 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
     assert!(printed.ends_with(user), "{printed}");
     let notes: Vec<&str> = stderr(&output).lines().collect();
     for (place, note) in [
-        ("src/main.rs:2", "`OldUser` has the prefix `user` of `User` (src/main.rs:1), so an id"),
-        ("src/main.rs:3", "`SameUser` has the prefix `user` of `User` (src/main.rs:1), so an id"),
+        ("src/main.rs:2", "`OldUser` has the prefix `user` of `User` (src/main.rs:1): give"),
+        ("src/main.rs:3", "`SameUser` has the prefix `user` of `User` (src/main.rs:1): give"),
         ("src/main.rs:4", "unknown key `TeamKey`"),
         ("src/main.rs:5", "`#[opaque_id(…)]` cannot be read"),
         ("src/main.rs:6", "it has no prefix"),

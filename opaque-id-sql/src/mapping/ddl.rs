@@ -171,7 +171,7 @@ fn create_slots(table: &str) -> String {
 pub(super) fn check_domain(domain: &str) {
     assert!(
         is_prefix(domain),
-        "in a shared mapping table a domain must be 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _"
+        "a shared mapping table's domain must be 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _"
     );
 }
 

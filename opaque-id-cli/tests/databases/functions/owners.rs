@@ -162,7 +162,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
         ),
         (
             format!("DROP SCHEMA {schema} CASCADE; ALTER DATABASE {name} SET role = {app}"),
-            "no role from the settings of the database, which its owner chooses, or from options of the connection, found app_",
+            "no role from the database's settings or the connection's options, found app_",
         ),
     ] {
         database.execute(&format!("GRANT CREATE ON DATABASE {name} TO {app}"))?;
