@@ -169,7 +169,7 @@ fn secrets_and_what_is_derived_from_them() {
     );
     shows(
         &secret.expose_hex(|hex| Keyring::from_entries("x", &format!("0:{}", &hex[1..]))),
-        r#"Err(Entry { source_name: "x", entry: 1, problem: Invalid(Secret(Length { found: 63 })) })"#,
+        "Err(invalid entry 1 of x: expected 64 hex digits, found 63 (`opaque-id keygen` generates an entry))",
     );
     shows(
         &secret.expose_hex(|hex| MasterSecret::from_hex(&format!("{}x", &hex[1..]))),
