@@ -147,9 +147,17 @@ fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Removes the variables that `cargo run` has set for this package. Otherwise build scripts that read them would run again after each
+/// command of cargo itself.
 fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.current_dir(root()).args(words.split_whitespace());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 
