@@ -58,8 +58,8 @@ impl<T: OpaqueId, R: StoredIn<DB>, ST, DB: Backend> FromSql<ST, DB> for Read<T, 
 
 /// Lets the ids of all resources be stored by the backend of a `#[derive(diesel::MultiConnection)]`.
 ///
-/// Call it once, where the derive's `MultiBackend` is in scope. A column of a table is then `Id<T>` or, for integers, `BigInt` or
-/// `Integer`. Mapping tables, sequences and packs need a connection of one database.
+/// Call it once, where the derive's `MultiBackend` is in scope. Columns are `Id<T>` or, for integers, `BigInt` or `Integer`.
+/// Mapping tables, sequences and packs need a connection of one database.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -155,7 +155,7 @@ macro_rules! multi_backend {
     };
 }
 
-/// Returns the error of the backend that has read a value.
+/// Unwraps an error of a backend.
 #[must_use]
 pub fn error<T: OpaqueId>(
     error: Box<dyn std::error::Error + Send + Sync>,

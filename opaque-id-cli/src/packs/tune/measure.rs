@@ -37,9 +37,7 @@ const PLACES: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Each row alone, as the baseline.
     Rows,
-    /// Packs of at most this number of bytes.
     Packs(usize),
 }
 
@@ -47,20 +45,15 @@ pub(super) enum Layout {
 pub(super) struct Measurement {
     pub(super) layout: Layout,
     pub(super) level: i32,
-    /// The size of the dictionary in bytes. 0 is none.
     pub(super) dictionary: usize,
-    /// The number of measured bodies.
     pub(super) bodies: usize,
     pub(super) rows: usize,
-    /// The bytes of the rows' values.
     pub(super) value_bytes: usize,
     /// The bytes of the bodies with keys, padding and the overhead of encryption.
     pub(super) body_bytes: usize,
     /// The bytes of the bodies in PostgreSQL's pages, with their ids, TOAST and indexes.
     pub(super) stored_bytes: usize,
-    /// The time to encode the bodies, without encryption.
     pub(super) encode: Duration,
-    /// The time to decode the bodies, without decryption.
     pub(super) decode: Duration,
 }
 
@@ -143,10 +136,8 @@ fn stored_bytes(layout: Layout, body: usize) -> usize {
 
 #[derive(Clone, Debug)]
 pub(super) struct Report {
-    /// The number of rows that trained the dictionaries, the first of the sample. The other rows are
-    /// measured.
+    /// The first rows of the sample train the dictionaries. The others are measured.
     pub(super) training_rows: usize,
-    /// The sizes of dictionaries that the sample was too small for.
     pub(super) untrained: Vec<usize>,
     pub(super) measurements: Vec<Measurement>,
     pub(super) recommendation: Recommendation,
@@ -156,16 +147,11 @@ pub(super) struct Report {
 #[derive(Clone, Debug)]
 pub(super) struct Recommendation {
     pub(super) packs: Measurement,
-    /// Whether packs store at most 80 % of the bytes of rows one by one.
     pub(super) packs_pay: bool,
-    /// An encrypted column: rows one by one at level 3, with the same dictionary.
     pub(super) column: Measurement,
-    /// The same packs without a dictionary.
     without_dictionary: Measurement,
-    /// The same packs with the largest dictionary.
     largest_dictionary: Measurement,
     largest: Measurement,
-    /// The same packs at level 19.
     slowest: Measurement,
 }
 
@@ -212,7 +198,6 @@ pub(super) fn tune(
             }
         }
     }
-    // Dictionaries that could not be trained have no measurements.
     progress(steps, steps);
     Ok(Report {
         training_rows: training.len(),
@@ -295,7 +280,6 @@ fn measure(
                     let len = value_bytes(&rest[..pack.rows.len()]);
                     measured += len;
                     rest = &rest[pack.rows.len()..];
-                    // The last pack is not full.
                     if !rest.is_empty() || measurement.bodies == 0 {
                         measurement.add(pack.rows.len(), len, &plaintext, encode, decode);
                     }
@@ -348,7 +332,6 @@ impl Recommendation {
             let layout = Layout::Packs(bytes);
             all.iter().filter(move |found| found.layout == layout && found.level == level)
         };
-        // The smallest packs benefit most from a dictionary.
         let dictionary = near_best(packs_of(PACK_BYTES[0], 9), 0.97).dictionary;
         let with_dictionary = || all.iter().filter(|found| found.dictionary == dictionary);
         let packs = || with_dictionary().filter(|found| found.layout != Layout::Rows);
