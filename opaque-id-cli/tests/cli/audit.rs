@@ -178,7 +178,7 @@ fn half_a_line_stays_by_itself() {
 #[test]
 fn without_the_log_nothing_is_opened() {
     let log = Log::new();
-    let good = id("987654321");
+    let (good, other) = (id("987654321"), id("5"));
     let folder = format!("{}/nowhere/log", log.file);
     let mut unwritable = vec![folder];
     if cfg!(target_os = "linux") {
@@ -186,7 +186,7 @@ fn without_the_log_nothing_is_opened() {
     }
     for file in unwritable {
         let line = format!("open {OF} --json --audit-log {file} -");
-        let refused = run_with(&format!("{good}\n{good}\n"), &entry(), &line);
+        let refused = run_with(&format!("{good}, {other}\n{good}\n"), &entry(), &line);
         assert_eq!(stdout(&refused), "");
         refuses(&refused, 2, &file);
         assert_eq!(stderr(&refused).lines().count(), 1, "{}", stderr(&refused));
