@@ -10,7 +10,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, Resp
 use futures_util::StreamExt;
 use opaque_id_core::Keyring;
 use opaque_id_web::actix::keyring;
-use opaque_id_web::{Listed, OfRequest, Place, Placed, extract};
+use opaque_id_web::{FormContent, JsonContent, Place, RequestOldIds, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
@@ -90,7 +90,7 @@ impl<T: Serialize> Responder for Json<T> {
 
 type Extracting<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 
-macro_rules! of_urls {
+macro_rules! url_extractors {
     ($($name:ident, $content:ident, |$theirs:ident| $value:expr;)*) => {$(
         impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
             type Error = Error;
@@ -102,7 +102,7 @@ macro_rules! of_urls {
                     // actix-web's extractor opens the ids when its future is made, so this must happen in the
                     // scope.
                     let theirs = async || web::$name::<$content<T>>::extract(&request).await;
-                    let (keyring, old_ids) = of_request(&request)?;
+                    let (keyring, old_ids) = request_context(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Url, theirs()).await {
                         Ok(theirs) => {
                             let $theirs = theirs.into_inner();
@@ -118,7 +118,7 @@ macro_rules! of_urls {
     )*};
 }
 
-macro_rules! of_bodies {
+macro_rules! body_extractors {
     ($($name:ident, $content:ident;)*) => {$(
         impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
             type Error = Error;
@@ -131,7 +131,7 @@ macro_rules! of_bodies {
                     let theirs = |payload: &mut Payload| {
                         web::$name::<$content<T>>::from_request(&request, payload)
                     };
-                    let (keyring, old_ids) = of_request(&request)?;
+                    let (keyring, old_ids) = request_context(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Body, theirs(&mut payload)).await {
                         Ok(theirs) => return Ok(Self(theirs.into_inner().0)),
                         Err(failed) => failed,
@@ -147,17 +147,17 @@ macro_rules! of_bodies {
 
 type Plain<T> = T;
 
-of_urls! {
+url_extractors! {
     Path, Plain, |theirs| theirs;
-    Query, Listed, |theirs| theirs.0;
+    Query, FormContent, |theirs| theirs.0;
 }
 
-of_bodies! {
-    Form, Listed;
-    Json, Placed;
+body_extractors! {
+    Form, FormContent;
+    Json, JsonContent;
 }
 
-fn of_request(request: &HttpRequest) -> Result<(Keyring, Option<OfRequest>), Error> {
+fn request_context(request: &HttpRequest) -> Result<(Keyring, Option<RequestOldIds>), Error> {
     Ok((keyring(request)?, request.extensions().get().cloned()))
 }
 

@@ -14,7 +14,7 @@ use axum::http::{Extensions, Method};
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
 use opaque_id_web::axum::keyring;
-use opaque_id_web::{Listed, OfRequest, Place, Placed, Refusal, Rejection, extract};
+use opaque_id_web::{FormContent, JsonContent, Place, Refusal, Rejection, RequestOldIds, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
@@ -119,7 +119,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-macro_rules! of_parts {
+macro_rules! parts_extractors {
     ($($trait:ident for $name:ident, $output:ty, $rejection:ident, $theirs:ty, $into:expr, $refused:expr;)*) => {$(
         impl<T, S> $trait<S> for $name<T>
         where
@@ -130,7 +130,7 @@ macro_rules! of_parts {
             type Rejection = Rejection<$rejection>;
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<$output, Self::Rejection> {
-                let (keyring, old_ids) = of_request(&parts.extensions, state);
+                let (keyring, old_ids) = request_context(&parts.extensions, state);
                 let theirs = <$theirs as $trait<S>>::from_request_parts;
                 let failed = match extract(keyring, old_ids, Place::Url, theirs(parts, state)).await {
                     Ok(theirs) => return Ok($into(theirs)),
@@ -144,7 +144,7 @@ macro_rules! of_parts {
     )*};
 }
 
-macro_rules! of_bodies {
+macro_rules! body_extractors {
     ($($name:ident, $rejection:ident, $content:ident, $place:expr;)*) => {$(
         impl<T, S> FromRequest<S> for $name<T>
         where
@@ -155,7 +155,7 @@ macro_rules! of_bodies {
             type Rejection = Rejection<$rejection>;
 
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-                let (keyring, old_ids) = of_request(request.extensions(), state);
+                let (keyring, old_ids) = request_context(request.extensions(), state);
                 let (parts, body) = request.with_limited_body().into_parts();
                 let body = match Bytes::from_request(with_body(&parts, body), state).await {
                     Ok(body) => body,
@@ -175,28 +175,28 @@ macro_rules! of_bodies {
     )*};
 }
 
-fn of_request<S>(extensions: &Extensions, state: &S) -> (Keyring, Option<OfRequest>)
+fn request_context<S>(extensions: &Extensions, state: &S) -> (Keyring, Option<RequestOldIds>)
 where
     Keyring: FromRef<S>,
 {
     (keyring(extensions, state), extensions.get().cloned())
 }
 
-of_parts! {
+parts_extractors! {
     FromRequestParts for Path, Self, PathRejection, axum::extract::Path<T>,
         |theirs: axum::extract::Path<T>| Self(theirs.0), not_utf8;
-    FromRequestParts for Query, Self, QueryRejection, axum::extract::Query<Listed<T>>,
-        |theirs: axum::extract::Query<Listed<T>>| Self(theirs.0.0), |_| None;
+    FromRequestParts for Query, Self, QueryRejection, axum::extract::Query<FormContent<T>>,
+        |theirs: axum::extract::Query<FormContent<T>>| Self(theirs.0.0), |_| None;
     OptionalFromRequestParts for Path, Option<Self>, PathRejection, axum::extract::Path<T>,
         |theirs: Option<axum::extract::Path<T>>| theirs.map(|theirs| Self(theirs.0)), not_utf8;
 }
 
-of_bodies! {
-    Form, FormRejection, Listed, |method| match method {
+body_extractors! {
+    Form, FormRejection, FormContent, |method| match method {
         &Method::GET | &Method::HEAD => Place::Url,
         _ => Place::Body,
     };
-    Json, JsonRejection, Placed, |_| Place::Body;
+    Json, JsonRejection, JsonContent, |_| Place::Body;
 }
 
 impl<T, S> OptionalFromRequest<S> for Json<T>

@@ -379,7 +379,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         settings: PackSettings,
         #[command(flatten)]
-        column: OfColumn,
+        column: ColumnArgs,
         /// Write rows into packs at once, and not into the recent table: for tables that are read far more
         /// often than written, and have no merger; cannot be changed later
         #[arg(long, conflicts_with = "column")]
@@ -419,7 +419,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
         #[command(flatten)]
-        column: OfColumn,
+        column: ColumnArgs,
     },
     /// Encrypt the values of a column that has plaintext, decrypt them again, or fill a blind index
     ///
@@ -436,7 +436,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
         #[command(flatten)]
-        column: OfColumn,
+        column: ColumnArgs,
         /// The goal
         #[arg(long, value_enum, default_value_t = Goal::Encrypted)]
         to: Goal,
@@ -476,7 +476,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
         #[command(flatten)]
-        column: OfColumn,
+        column: ColumnArgs,
     },
     /// Remove the data of erased groups from packs, and delete the dictionaries that nothing needs
     ///
@@ -491,7 +491,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
         #[command(flatten)]
-        column: OfColumn,
+        column: ColumnArgs,
         /// Keep the old dictionaries if the current one has not been current for this long
         ///
         /// Longer than the longest transaction of the application. For a column, each process must have
@@ -555,7 +555,7 @@ pub(crate) enum Packs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct OfColumn {
+pub(crate) struct ColumnArgs {
     /// The table is that of an encrypted column, and its values are in this column of the application's,
     /// after an optional schema and a dot
     #[arg(long, value_name = "TABLE.COLUMN")]

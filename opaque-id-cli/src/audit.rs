@@ -65,7 +65,7 @@ impl AuditLog {
             format!("nothing was opened: cannot open the audit log {}: {error}", path.display())
         })?;
         let start = if is_cut(path) { "\n" } else { "" };
-        Ok(Self { path: path.to_owned(), file, start, user: User::of_this_process() })
+        Ok(Self { path: path.to_owned(), file, start, user: User::current() })
     }
 
     /// An error ends the command, because the answer must not be shown then.
@@ -80,7 +80,7 @@ impl AuditLog {
             Ok((opened, resource)) => (Some(*resource), "opened", Some(opened.key_id.get())),
             Err(_) => (resources.given(), "refused", None),
         };
-        let described = resource.map(|resource| &resource.described);
+        let settings = resource.map(|resource| &resource.settings);
         // The text of a long malformed id may be a secret in the wrong place.
         let id = match inspect(id).is_well_formed() {
             true => id.to_owned(),
@@ -91,8 +91,8 @@ impl AuditLog {
             time: Timestamp::now(),
             user: &self.user,
             id: &id,
-            resource: described.map(|described| &*described.prefix),
-            domain: described.map(|described| &*described.domain),
+            resource: settings.map(|settings| &*settings.prefix),
+            domain: settings.map(|settings| &*settings.domain),
             audience,
             resources: resources.file.as_deref(),
             outcome,
@@ -129,7 +129,7 @@ fn is_cut(path: &Path) -> bool {
 }
 
 impl User {
-    fn of_this_process() -> Self {
+    fn current() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(variable),

@@ -29,8 +29,8 @@ use crate::engines::{self, Tables};
 use crate::lines;
 use crate::output::{block_on, line, report, shown, warn};
 use crate::packs::in_use;
-use crate::resource::{self, Opened, Shown};
-use crate::resources::{self, Described, Resources};
+use crate::resource::{self, KeyView, Opened};
+use crate::resources::{self, ResourceSettings, Resources};
 use crate::secrets::{Opener, keyring, resources_of_subkeys};
 use crate::subkeys::Line;
 use crate::{conformance, functions, init, packs, rotation, secrets, source, sqlx_toml, style};
@@ -85,13 +85,13 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(described: &'a Described) -> Self {
+    fn new(settings: &'a ResourceSettings) -> Self {
         Self {
-            prefix: &described.prefix,
-            key: name(described.key),
-            form: described.form.name(),
-            domain: &described.domain,
-            table: described.table.as_deref(),
+            prefix: &settings.prefix,
+            key: name(settings.key),
+            form: settings.form.name(),
+            domain: &settings.domain,
+            table: settings.table.as_deref(),
         }
     }
 }
@@ -209,7 +209,7 @@ fn seal(
     let key_ids: Vec<_> = key_ids.collect();
     each(keys, |key| {
         key_ids.iter().try_for_each(|key_id| {
-            let (id, Shown { key, time, .. }) = resource.seal(*key_id, key)?;
+            let (id, KeyView { key, time, .. }) = resource.seal(*key_id, key)?;
             let key_id = key_id.get();
             match (json, with_all) {
                 (false, false) => return Ok(writeln!(out, "{id}")?),
@@ -255,7 +255,7 @@ fn open(
         };
         let answer = resources.act(id, |resource| resource.open(id, purpose));
         let answer = answer.and_then(|(opened, of)| {
-            unverified.check(id, &of.described.prefix, &opened)?;
+            unverified.check(id, &of.settings.prefix, &opened)?;
             Ok((opened, of))
         });
         if let Some(log) = &mut audit_log {
@@ -264,9 +264,9 @@ fn open(
         }
         let (opened, of) = answer?;
         let is_named = given.is_some() || inspect(id).prefix.is_some();
-        let resource = (!is_named).then_some(&*of.described.prefix);
-        let table = of.described.table.as_deref();
-        let Shown { key, kind, time, .. } = opened.shown;
+        let resource = (!is_named).then_some(&*of.settings.prefix);
+        let table = of.settings.table.as_deref();
+        let KeyView { key, kind, time, .. } = opened.shown;
         if args.json {
             let record = Record {
                 id,
@@ -340,7 +340,7 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let mut unverified = Unverified::new(&opener, args.require_verified);
     each(&args.ids, |old_id| {
         let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;
-        unverified.check(old_id, &of.described.prefix, &opened)?;
+        unverified.check(old_id, &of.settings.prefix, &opened)?;
         if !args.json {
             return Ok(writeln!(out, "{id}")?);
         }
@@ -431,21 +431,21 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
 
 fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
     let keyring = &keyring(&args.secrets)?;
-    let Described { prefix, key, form, domain, table } = &resource::named(args)?;
+    let ResourceSettings { prefix, key, form, domain, table } = &resource::named(args)?;
     if form.is_mapped() {
         return Err(
             format!("`{prefix}` is mapped: its ids are not sealed, so it has no subkeys").into()
         );
     }
     RuntimeResource::new(keyring, prefix, domain, *key, *form)?;
-    let of_audience = resource::of_audience(args, keyring);
+    let for_audience = resource::audience_keyring(args, keyring);
     writeln!(
         out,
         "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): with it, everyone\n\
          # can open every id of `{prefix}`, and make them up with other tools."
     )?;
     for key_id in keyring.key_ids() {
-        let subkeys = of_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
+        let subkeys = for_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
         let Some((subkeys, check_value)) = subkeys.zip(keyring.check_value(key_id)) else {
             continue;
         };
@@ -480,7 +480,7 @@ fn inspect_all(
         all_well_formed &= found.is_well_formed();
         let of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
         let known = match of[..] {
-            [described] => Some(Known::new(described)),
+            [settings] => Some(Known::new(settings)),
             _ => None,
         };
         let is_mapped = known.as_ref().map(|known| known.form.starts_with("mapped"));
@@ -577,12 +577,12 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             })?
         }
         SqlScript::Functions { dialect, resource: args, names, schema, rotate, drop } => {
-            let resources = resource::described(&args, &names)?;
+            let resources = resource::settings(&args, &names)?;
             let schema = functions::Schema::new(dialect, &schema)?;
             match drop {
                 true => schema.drop(&resources)?,
                 false => {
-                    let keyring = resource::of_audience(&args, &keyring(&args.secrets)?);
+                    let keyring = resource::audience_keyring(&args, &keyring(&args.secrets)?);
                     schema.install(&resources, &keyring, rotate)?
                 }
             }

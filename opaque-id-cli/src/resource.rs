@@ -9,10 +9,10 @@ use opaque_id_core::keyring::{Invalid, KeyId, RuntimeResource};
 use opaque_id_core::{IdError, Keyring};
 
 use crate::args::{self, name};
-use crate::resources::{self, Described};
+use crate::resources::{self, ResourceSettings};
 use crate::secrets::Opener;
 
-pub(crate) struct Shown {
+pub(crate) struct KeyView {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
     pub(crate) time: Option<Timestamp>,
@@ -20,7 +20,7 @@ pub(crate) struct Shown {
 }
 
 pub(crate) struct Opened {
-    pub(crate) shown: Shown,
+    pub(crate) shown: KeyView,
     pub(crate) key_id: KeyId,
     /// Without a tag, any secret opens the id to some key.
     pub(crate) is_verified: bool,
@@ -29,16 +29,16 @@ pub(crate) struct Opened {
 
 pub(crate) struct Resources {
     pub(crate) file: Option<String>,
-    of: Of,
+    candidates: Candidates,
 }
 
-enum Of {
+enum Candidates {
     Given(Resource),
     Listed { all: BTreeMap<String, Resource>, advice: &'static str },
 }
 
 pub(crate) struct Resource {
-    pub(crate) described: Described,
+    pub(crate) settings: ResourceSettings,
     sealed: Option<RuntimeResource>,
     is_of_logs: bool,
 }
@@ -52,12 +52,12 @@ impl Resources {
         trusts_sudo: bool,
     ) -> Result<Self, Box<dyn Error>> {
         let is_of_logs = args.audience.as_deref() == Some(LOGS_AUDIENCE);
-        let of_audience;
+        let for_audience;
         let (opener, listed, advice) = match opener {
             Opener::Keyring(keyring) => {
-                of_audience = Opener::Keyring(self::of_audience(args, keyring));
+                for_audience = Opener::Keyring(self::audience_keyring(args, keyring));
                 let listed = resources::Resources::read(args.resources.as_deref(), trusts_sudo)?;
-                (&of_audience, listed, "add it, or name it by --prefix and --key")
+                (&for_audience, listed, "add it, or name it by --prefix and --key")
             }
             Opener::Subkeys(subkeys) => {
                 subkeys.check(args)?;
@@ -65,27 +65,29 @@ impl Resources {
             }
         };
         let file = listed.as_ref().map(|listed| listed.file.display().to_string());
-        let of = match &args.prefix {
-            Some(prefix) => {
-                Of::Given(Resource::new(given(prefix, args, listed.as_ref())?, opener, is_of_logs)?)
-            }
+        let candidates = match &args.prefix {
+            Some(prefix) => Candidates::Given(Resource::new(
+                given(prefix, args, listed.as_ref())?,
+                opener,
+                is_of_logs,
+            )?),
             None => {
-                let all = listed.ok_or(NO_FILE)?.all.into_iter().map(|(prefix, described)| {
+                let all = listed.ok_or(NO_FILE)?.all.into_iter().map(|(prefix, settings)| {
                     let file = file.as_deref().unwrap_or_default();
-                    let resource = Resource::new(described, opener, is_of_logs)
+                    let resource = Resource::new(settings, opener, is_of_logs)
                         .map_err(|error| format!("{file}: `{prefix}`: {error}"))?;
                     Ok::<_, String>((prefix, resource))
                 });
-                Of::Listed { all: all.collect::<Result<_, _>>()?, advice }
+                Candidates::Listed { all: all.collect::<Result<_, _>>()?, advice }
             }
         };
-        Ok(Self { file, of })
+        Ok(Self { file, candidates })
     }
 
     pub(crate) fn given(&self) -> Option<&Resource> {
-        match &self.of {
-            Of::Given(resource) => Some(resource),
-            Of::Listed { .. } => None,
+        match &self.candidates {
+            Candidates::Given(resource) => Some(resource),
+            Candidates::Listed { .. } => None,
         }
     }
 
@@ -94,9 +96,9 @@ impl Resources {
         id: &str,
         act: impl Fn(&Resource) -> Result<R, Box<dyn Error>>,
     ) -> Result<(R, &Resource), Box<dyn Error>> {
-        let (all, advice) = match &self.of {
-            Of::Given(resource) => return Ok((act(resource)?, resource)),
-            Of::Listed { all, advice } => (all, advice),
+        let (all, advice) = match &self.candidates {
+            Candidates::Given(resource) => return Ok((act(resource)?, resource)),
+            Candidates::Listed { all, advice } => (all, advice),
         };
         let file = self.file.as_deref().unwrap_or_default();
         let found = inspect(from_log(id).as_deref().unwrap_or(id));
@@ -113,7 +115,7 @@ impl Resources {
                 Ok((act(resource)?, resource))
             }
             (None, _, None) => {
-                act_on_uuid(all.values().filter(|resource| resource.described.is_uuid()), file, act)
+                act_on_uuid(all.values().filter(|resource| resource.settings.is_uuid()), file, act)
             }
         }
     }
@@ -132,7 +134,7 @@ fn act_on_uuid<'r, R>(
     };
     let (asked, left): (Vec<_>, Vec<_>) = resources.partition(is_authenticated);
     let names = |of: &[&Resource]| {
-        let names = of.iter().map(|resource| format!("`{}`", resource.described.prefix));
+        let names = of.iter().map(|resource| format!("`{}`", resource.settings.prefix));
         names.collect::<Vec<_>>().join(", ")
     };
     let mut accepted = asked.iter().filter_map(|resource| Some((act(resource).ok()?, *resource)));
@@ -156,8 +158,8 @@ fn act_on_uuid<'r, R>(
 }
 
 impl Resource {
-    fn new(described: Described, opener: &Opener, is_of_logs: bool) -> Result<Self, Invalid> {
-        let Described { prefix, domain, key, form, .. } = &described;
+    fn new(settings: ResourceSettings, opener: &Opener, is_of_logs: bool) -> Result<Self, Invalid> {
+        let ResourceSettings { prefix, domain, key, form, .. } = &settings;
         // Logs have one form for all resources, including mapped ones.
         let form = if is_of_logs { &FormKind::TEXT } else { form };
         let sealed = match opener {
@@ -167,10 +169,10 @@ impl Resource {
             }
             Opener::Subkeys(subkeys) => {
                 let subkeys = |key_id| subkeys.get(prefix, key_id);
-                Some(RuntimeResource::of_subkeys(prefix, *key, *form, subkeys)?)
+                Some(RuntimeResource::with_subkeys(prefix, *key, *form, subkeys)?)
             }
         };
-        Ok(Self { described, sealed, is_of_logs })
+        Ok(Self { settings, sealed, is_of_logs })
     }
 
     fn sealed(&self) -> Result<&RuntimeResource, &'static str> {
@@ -180,22 +182,26 @@ impl Resource {
         )
     }
 
-    pub(crate) fn seal(&self, key_id: KeyId, key: &str) -> Result<(String, Shown), Box<dyn Error>> {
-        let key = match self.described.key.is_integer() {
+    pub(crate) fn seal(
+        &self,
+        key_id: KeyId,
+        key: &str,
+    ) -> Result<(String, KeyView), Box<dyn Error>> {
+        let key = match self.settings.key.is_integer() {
             true => AnyKey::Int(i64::read(key)?),
             false => AnyKey::Bytes(Uuid::read(key)?),
         };
         let sealed = self.sealed()?;
         let id = sealed.seal_with(key_id, key)?;
         let id = if self.is_of_logs { to_log(&id) } else { id };
-        Ok((id, self.shown(sealed, key)))
+        Ok((id, self.key_view(sealed, key)))
     }
 
     pub(crate) fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>> {
         let sealed = self.sealed()?;
         if self.is_of_logs {
             let id = from_log(id).ok_or_else(|| {
-                let prefix = &self.described.prefix;
+                let prefix = &self.settings.prefix;
                 format!("expected an id of a log, `{prefix}_log` and 26 characters; leave --audience out for an id of an API")
             })?;
             return Ok(self.opened(sealed, sealed.open(&id)?, sealed.tag_bits() > 0));
@@ -219,17 +225,17 @@ impl Resource {
         // A cursor has a tag, and its text starts differently from every id of the resource.
         Ok(match sealed.open_cursor(id) {
             Err(IdError::InvalidId(_)) => {
-                let opened = sealed.open(id).map_err(|error| self.of_other_form(id, error))?;
+                let opened = sealed.open(id).map_err(|error| self.other_form_error(id, error))?;
                 self.opened(sealed, opened, sealed.tag_bits() > 0)
             }
             cursor => self.opened(sealed, cursor?, true),
         })
     }
 
-    fn of_other_form(&self, id: &str, error: IdError) -> Box<dyn Error> {
+    fn other_form_error(&self, id: &str, error: IdError) -> Box<dyn Error> {
         let found = inspect(id);
         match found.form.filter(|_| found.is_well_formed() && found.cursor_of.is_none()) {
-            Some(form) if form != self.described.form.name() => {
+            Some(form) if form != self.settings.form.name() => {
                 format!("{error}; it has the {form} form: try --form {form}").into()
             }
             _ => error.into(),
@@ -249,11 +255,11 @@ impl Resource {
         (key, key_id): (AnyKey, KeyId),
         is_verified: bool,
     ) -> Opened {
-        Opened { shown: self.shown(sealed, key), key_id, is_verified, expires: None }
+        Opened { shown: self.key_view(sealed, key), key_id, is_verified, expires: None }
     }
 
-    fn shown(&self, sealed: &RuntimeResource, key: AnyKey) -> Shown {
-        let kind = self.described.key;
+    fn key_view(&self, sealed: &RuntimeResource, key: AnyKey) -> KeyView {
+        let kind = self.settings.key;
         let has_time = matches!(kind, KeyKind::UUID7 | KeyKind::ULID);
         let (key, time) = match (kind, key) {
             (KeyKind::ULID, AnyKey::Bytes(uuid)) => {
@@ -265,7 +271,7 @@ impl Resource {
         };
         // A time that cannot be written is after the year 9999.
         let is_far = time.map_or(has_time, is_far);
-        Shown { key, kind: sealed.kind(), time, is_far }
+        KeyView { key, kind: sealed.kind(), time, is_far }
     }
 }
 
@@ -278,7 +284,7 @@ fn given(
     prefix: &str,
     args: &args::Resource,
     listed: Option<&resources::Resources>,
-) -> Result<Described, String> {
+) -> Result<ResourceSettings, String> {
     let found = listed.and_then(|listed| Some((listed.file.display(), listed.all.get(prefix)?)));
     let Some((file, found)) = found else {
         let key = args.key.ok_or_else(|| match listed {
@@ -292,10 +298,10 @@ fn given(
                  opaque-id.toml (`opaque-id resources > opaque-id.toml` reads the source)"
             ),
         })?;
-        let mut described = Described { key, ..Described::new(prefix) };
-        described.form = args.form.unwrap_or(described.form);
-        described.domain = args.domain.clone().unwrap_or(described.domain);
-        return Ok(described);
+        let mut settings = ResourceSettings { key, ..ResourceSettings::new(prefix) };
+        settings.form = args.form.unwrap_or(settings.form);
+        settings.domain = args.domain.clone().unwrap_or(settings.domain);
+        return Ok(settings);
     };
     for (option, given, expected) in [
         ("key", args.key.map(name), name(found.key)),
@@ -312,24 +318,24 @@ fn given(
     Ok(found.clone())
 }
 
-pub(crate) fn named(args: &args::Resource) -> Result<Described, Box<dyn Error>> {
+pub(crate) fn named(args: &args::Resource) -> Result<ResourceSettings, Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     let prefix = args.prefix.as_ref().ok_or("expected --prefix")?;
     Ok(given(prefix, args, listed.as_ref())?)
 }
 
 /// Returns all resources of the file with sealed ids if nothing names others.
-pub(crate) fn described(
+pub(crate) fn settings(
     args: &args::Resource,
     names: &[String],
-) -> Result<Vec<Described>, Box<dyn Error>> {
+) -> Result<Vec<ResourceSettings>, Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     if let Some(prefix) = &args.prefix {
         return Ok(vec![given(prefix, args, listed.as_ref())?]);
     }
     let resources::Resources { file, mut all } = listed.ok_or(NO_FILE)?;
     if names.is_empty() {
-        all.retain(|_, described| !described.form.is_mapped());
+        all.retain(|_, settings| !settings.form.is_mapped());
         if all.is_empty() {
             return Err(format!("{} has no resource whose ids are sealed", file.display()).into());
         }
@@ -343,7 +349,7 @@ pub(crate) fn described(
     named.collect()
 }
 
-pub(crate) fn of_audience(args: &args::Resource, keyring: &Keyring) -> Keyring {
+pub(crate) fn audience_keyring(args: &args::Resource, keyring: &Keyring) -> Keyring {
     args.audience.as_deref().map_or_else(|| keyring.clone(), |name| keyring.for_audience(name))
 }
 

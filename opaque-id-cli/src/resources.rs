@@ -19,11 +19,11 @@ const NAME: &str = "opaque-id.toml";
 
 pub(crate) struct Resources {
     pub(crate) file: PathBuf,
-    pub(crate) all: BTreeMap<String, Described>,
+    pub(crate) all: BTreeMap<String, ResourceSettings>,
 }
 
 #[derive(Clone, PartialEq)]
-pub(crate) struct Described {
+pub(crate) struct ResourceSettings {
     pub(crate) prefix: String,
     pub(crate) key: KeyKind,
     pub(crate) form: FormKind,
@@ -31,7 +31,7 @@ pub(crate) struct Described {
     pub(crate) table: Option<String>,
 }
 
-impl Described {
+impl ResourceSettings {
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -72,7 +72,7 @@ impl Resources {
 
 impl Resources {
     /// Returns one resource by the text's prefix, or all with UUIDs.
-    pub(crate) fn of(&self, found: &Inspection) -> Vec<&Described> {
+    pub(crate) fn of(&self, found: &Inspection) -> Vec<&ResourceSettings> {
         match (&found.prefix, found.form) {
             (Some(prefix), _) => {
                 let of_cursor = || self.all.get(found.cursor_of.as_deref()?);
@@ -123,7 +123,7 @@ fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)
 }
 
-fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
+fn parse(text: &str) -> Result<BTreeMap<String, ResourceSettings>, Box<dyn Error>> {
     let document: DocumentMut = text.parse()?;
     if let Some((other, _)) = document.iter().find(|(name, _)| *name != "resource") {
         return Err(format!("expected tables such as `[resource.user]`, found `{other}`").into());
@@ -134,15 +134,15 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
     let tables = table(tables, "resource")?;
     let resources = tables.iter().map(|(prefix, resource)| {
         let name = format!("resource.{prefix}");
-        let described = described(prefix, table(resource, &name)?);
-        let described = described.map_err(|error| format!("`[{name}]`: {error}"))?;
-        Ok((prefix.to_owned(), described))
+        let settings = settings(prefix, table(resource, &name)?);
+        let settings = settings.map_err(|error| format!("`[{name}]`: {error}"))?;
+        Ok((prefix.to_owned(), settings))
     });
-    let resources: BTreeMap<String, Described> =
+    let resources: BTreeMap<String, ResourceSettings> =
         resources.collect::<Result<_, Box<dyn Error>>>()?;
     let mut prefixes = Prefixes::default();
-    for (prefix, described) in &resources {
-        let is_tagged = described.form == FormKind::TAGGED;
+    for (prefix, settings) in &resources {
+        let is_tagged = settings.form == FormKind::TAGGED;
         prefixes.claim(prefix, (), is_tagged).map_err(|(other, ())| {
             format!("`[resource.{prefix}]`: {}", looks_like_cursors(prefix, &format!("`{other}`")))
         })?;
@@ -162,8 +162,8 @@ fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
     item.as_table_like().ok_or_else(|| format!("expected a table `[{name}]`"))
 }
 
-fn described(prefix: &str, options: &dyn TableLike) -> Result<Described, String> {
-    let mut found = Described::new(prefix);
+fn settings(prefix: &str, options: &dyn TableLike) -> Result<ResourceSettings, String> {
+    let mut found = ResourceSettings::new(prefix);
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {

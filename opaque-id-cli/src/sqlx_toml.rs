@@ -40,7 +40,7 @@ pub(crate) fn write(
             "which columns there are is read from a database: name it by --database-url or DATABASE_URL, or name each \
              column, such as users.id=my_app::User",
         )?;
-        overrides = of_schema(url, &given, sources, &mut notes)?;
+        overrides = schema_overrides(url, &given, sources, &mut notes)?;
         uuids = uuid_columns(url)?;
     }
     // A column takes precedence over its table, so it comes after the schema's columns.
@@ -95,7 +95,7 @@ pub(crate) fn write(
     Ok(notes)
 }
 
-fn of_schema(
+fn schema_overrides(
     url: &str,
     given: &[Given],
     sources: &[PathBuf],

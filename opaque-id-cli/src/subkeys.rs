@@ -10,7 +10,7 @@ use opaque_id_core::keyring::KeyId;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{self, form_kind, key_kind};
-use crate::resources::{Described, Resources};
+use crate::resources::{ResourceSettings, Resources};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -31,11 +31,11 @@ pub(crate) struct Line {
 
 pub(crate) struct Subkeys {
     file: String,
-    all: BTreeMap<String, OfResource>,
+    all: BTreeMap<String, ResourceSubkeys>,
 }
 
-struct OfResource {
-    described: Described,
+struct ResourceSubkeys {
+    settings: ResourceSettings,
     audience: Option<String>,
     by_key_id: BTreeMap<u8, (String, Box<IdSubkeys>)>,
 }
@@ -62,7 +62,7 @@ impl Subkeys {
 
     pub(crate) fn resources(&self) -> Resources {
         let all = self.all.iter();
-        let all = all.map(|(prefix, of)| (prefix.clone(), of.described.clone()));
+        let all = all.map(|(prefix, of)| (prefix.clone(), of.settings.clone()));
         Resources { file: self.file.clone().into(), all: all.collect() }
     }
 
@@ -96,13 +96,13 @@ impl Subkeys {
     }
 }
 
-fn add(all: &mut BTreeMap<String, OfResource>, line: &str) -> Result<(), String> {
+fn add(all: &mut BTreeMap<String, ResourceSubkeys>, line: &str) -> Result<(), String> {
     // The parser's messages repeat the text, and it may be a secret.
     let line: Line = serde_json::from_str(line).map_err(|error| {
         let column = error.column();
         format!("expected subkeys as `opaque-id export-subkeys` prints them, found something else at column {column}; secrets belong into a file of their own")
     })?;
-    let described = Described {
+    let settings = ResourceSettings {
         prefix: line.subkeys_of.clone(),
         key: key_kind(&line.key)?,
         form: form_kind(&line.form)?,
@@ -114,12 +114,12 @@ fn add(all: &mut BTreeMap<String, OfResource>, line: &str) -> Result<(), String>
         format!("expected {digits} hex digits of subkeys, found {} characters", line.subkeys.len())
     })?;
     KeyId::new(line.key_id).ok_or("the key id must be 0, 1, 2 or 3")?;
-    let of = all.entry(line.subkeys_of).or_insert_with(|| OfResource {
-        described: described.clone(),
+    let of = all.entry(line.subkeys_of).or_insert_with(|| ResourceSubkeys {
+        settings: settings.clone(),
         audience: line.audience.clone(),
         by_key_id: BTreeMap::new(),
     });
-    if of.described != described || of.audience != line.audience {
+    if of.settings != settings || of.audience != line.audience {
         return Err("expected what an earlier line says of this resource, found another key, form, domain, table or audience".to_owned());
     }
     match of.by_key_id.insert(line.key_id, (line.check_value, subkeys)) {

@@ -10,7 +10,7 @@ pub use serde_core;
 
 pub use crate::any_id::{AnyId, assert_distinct, open_variant, variant_prefix};
 pub use crate::external::External;
-pub use crate::extractor::{Extractor, OfOldId, replace_extractor, take_refused};
+pub use crate::extractor::{Extractor, OldIdResult, replace_extractor, take_refused};
 pub use crate::fields::{
     FillAsItIs, FillByParts, FillByView, FillNotAtAll, Filling, OpenByModel, OpenByParts,
     OpenNothing, Opening,

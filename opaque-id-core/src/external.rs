@@ -105,12 +105,12 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
     /// # Errors
     /// [`IdError::Malformed`] unless it is a UUIDv8.
     pub fn from_uuid(uuid: Uuid) -> Result<Self, IdError> {
-        version_8(uuid).map(Self::new).map_err(of_resource::<T>)
+        version_8(uuid).map(Self::new).map_err(refusal::<T>)
     }
 }
 
 #[cold]
-fn of_resource<T: OpaqueId>(problem: Invalid) -> IdError {
+fn refusal<T: OpaqueId>(problem: Invalid) -> IdError {
     let error = IdError::new(T::PREFIX, problem).counted(T::PREFIX);
     extractor::refuse(T::PREFIX, error);
     error
@@ -121,7 +121,7 @@ impl<T: OpaqueId> FromStr for External<T> {
 
     #[inline]
     fn from_str(text: &str) -> Result<Self, IdError> {
-        T::Form::parse(T::PREFIX, text).map(Self::new).map_err(of_resource::<T>)
+        T::Form::parse(T::PREFIX, text).map(Self::new).map_err(refusal::<T>)
     }
 }
 

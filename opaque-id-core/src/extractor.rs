@@ -12,13 +12,13 @@ pub struct Extractor {
     /// The flag of an extractor that gets only texts, such as from a URL.
     pub is_text: bool,
     /// Returns the `External<T>` of an old id, by the resource's type.
-    pub of_old_id: fn(TypeId, &str) -> OfOldId,
+    pub open_old_id: fn(TypeId, &str) -> OldIdResult,
     /// Returns the number of the stand-in row for a refused id, by the resource's prefix.
     pub stand_in: fn(&'static str, &str) -> Option<u32>,
 }
 
 /// The `External<T>` of an old id, or `None` if its resource accepts none.
-pub type OfOldId = Option<Result<Box<dyn Any>, IdError>>;
+pub type OldIdResult = Option<Result<Box<dyn Any>, IdError>>;
 
 type Refused = (&'static str, IdError);
 

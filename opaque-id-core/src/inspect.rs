@@ -204,7 +204,7 @@ fn parse(text: &str) -> Inspection {
 #[cfg(feature = "tokens")]
 fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
     let kind = KINDS.into_iter().find(|known| *known == kind).filter(|_| is_prefix(prefix))?;
-    let parsed = Purpose::of_kind(kind).parse(prefix, text);
+    let parsed = Purpose::from_kind(kind).parse(prefix, text);
     let (key_id, problem) = match parsed {
         Ok(token) => (Some(token.key_id), None),
         Err(problem) => (None, Some(problem)),

@@ -25,7 +25,7 @@ impl<I: InternalId> Position<I> {
     /// Returns the position of a row that the application has read. Nothing checks that the row exists, so
     /// review every call of this function.
     #[must_use]
-    pub fn of_row(id: I) -> Self {
+    pub fn from_row(id: I) -> Self {
         Self(id)
     }
 

@@ -21,7 +21,7 @@ trait Shown: FromStr<Err = IdError> {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, IdError>;
 
-    fn of_old_id(_: &str, _: Extractor) -> Option<Result<Self, IdError>> {
+    fn from_old_id(_: &str, _: Extractor) -> Option<Result<Self, IdError>> {
         None
     }
 }
@@ -67,8 +67,8 @@ impl<T: OpaqueId> Shown for External<T> {
         id.map(Self::new).map_err(|problem| IdError::new(T::PREFIX, problem).counted(T::PREFIX))
     }
 
-    fn of_old_id(text: &str, extractor: Extractor) -> Option<Result<Self, IdError>> {
-        let id = (extractor.of_old_id)(TypeId::of::<T>(), text)?;
+    fn from_old_id(text: &str, extractor: Extractor) -> Option<Result<Self, IdError>> {
+        let id = (extractor.open_old_id)(TypeId::of::<T>(), text)?;
         id.map(|id| id.downcast().ok().map(|id| *id)).transpose()
     }
 }
@@ -104,8 +104,8 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
-        let of_old_id = extractor::current().and_then(|extractor| V::of_old_id(text, extractor));
-        of_old_id.unwrap_or_else(|| text.parse()).map_err(refuse::<V, E>)
+        let opened = extractor::current().and_then(|extractor| V::from_old_id(text, extractor));
+        opened.unwrap_or_else(|| text.parse()).map_err(refuse::<V, E>)
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<V, E> {
@@ -155,7 +155,7 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<V, E> {
         let accepts = extractor::current();
-        match accepts.and_then(|extractor| V::of_old_id(&number.to_string(), extractor)) {
+        match accepts.and_then(|extractor| V::from_old_id(&number.to_string(), extractor)) {
             Some(id) => id.map_err(refuse::<V, E>),
             None => Err(self.refuse()),
         }

@@ -121,9 +121,9 @@ pub struct Subkeys {
 impl Subkeys {
     /// The subkeys of the example secret are public.
     pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str, is_public: bool) -> Self {
-        let mut of_ids = Zeroizing::new([0; size_of::<IdSubkeys>()]);
-        expand_ids(prk, domain, &mut of_ids);
-        let mut subkeys = Self::of_ids(&of_ids);
+        let mut ids = Zeroizing::new([0; size_of::<IdSubkeys>()]);
+        expand_ids(prk, domain, &mut ids);
+        let mut subkeys = Self::from_ids(&ids);
         subkeys.is_public = is_public;
         #[cfg(feature = "tokens")]
         if !is_public {
@@ -135,7 +135,7 @@ impl Subkeys {
     }
 
     /// No token opens with them.
-    pub(crate) fn of_ids(subkeys: &IdSubkeys) -> Self {
+    pub(crate) fn from_ids(subkeys: &IdSubkeys) -> Self {
         fn next<'s, const N: usize>(rest: &mut &'s [u8]) -> &'s [u8; N] {
             let (subkey, after) = rest.split_first_chunk().expect("184 bytes in all");
             *rest = after;

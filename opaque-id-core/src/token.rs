@@ -37,7 +37,7 @@ impl Purpose {
         Self::new(POSITION, &[listing, filter])
     }
 
-    pub(crate) fn of_kind(kind: &'static str) -> Self {
+    pub(crate) fn from_kind(kind: &'static str) -> Self {
         Self::new(kind, &[])
     }
 

@@ -86,9 +86,9 @@ fn keys_and_ids() {
         &UnwrapByCommand::new("age").args(["--secret", "1234567"]),
         r#"UnwrapByCommand { program: "age", .. }"#,
     );
-    shows(&Position::of_row(user), "Position(Internal<user>(..))");
+    shows(&Position::from_row(user), "Position(Internal<user>(..))");
     shows(
-        &IdRange::all().starting_after(Some(Position::of_row(user))),
+        &IdRange::all().starting_after(Some(Position::from_row(user))),
         "IdRange { first: Internal<user>(..), last: Internal<user>(..) }",
     );
     shows(&Shards::with_bits(4).expect("1 to 16"), "Shards { bits: 4 }");

@@ -13,7 +13,7 @@ use opaque_id_core::{
     Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError, Position,
 };
 
-use super::of_tool;
+use super::tool_resource;
 
 resources! {
     TextUuid7(prefix = "a_1", domain = "1", key = Uuid7, form = "text");
@@ -117,7 +117,7 @@ where
 
     let text = id.to_string();
     assert_eq!(text.parse::<External<T>>().map(|id| keyring.open(id).is_ok()), Ok(opens));
-    let tool = of_tool::<T::Key, T::Form>(keyring, T::PREFIX, T::DOMAIN);
+    let tool = tool_resource::<T::Key, T::Form>(keyring, T::PREFIX, T::DOMAIN);
     assert_eq!(tool.open(&text).is_ok(), opens);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
     let old = OldIds::<T>::builder(IdRange::all(), period);
@@ -134,7 +134,7 @@ where
     let position = keyring.open_cursor(cursor).ok().map(Position::id);
     assert_eq!(position.is_some(), opens, "{cursor}");
     assert!(position.is_none_or(|id| *id.as_repr() == T::Key::EXAMPLE));
-    let tool = of_tool::<T::Key, T::Form>(keyring, T::PREFIX, T::DOMAIN);
+    let tool = tool_resource::<T::Key, T::Form>(keyring, T::PREFIX, T::DOMAIN);
     assert_eq!(tool.open_cursor(&cursor.to_string()).is_ok(), opens);
 }
 

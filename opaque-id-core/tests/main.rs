@@ -28,7 +28,11 @@ fn four_secrets() -> Keyring {
 }
 
 /// Returns a resource of a key and a form, as tools use it.
-fn of_tool<K: Key, F: Form>(keyring: &Keyring, prefix: &str, domain: &str) -> RuntimeResource {
+fn tool_resource<K: Key, F: Form>(
+    keyring: &Keyring,
+    prefix: &str,
+    domain: &str,
+) -> RuntimeResource {
     let key = std::any::type_name::<K>().rsplit("::").next().expect("a name");
     let (key, form) = (key.parse().expect("a kind"), F::NAME.parse().expect("a form"));
     RuntimeResource::new(keyring, prefix, domain, key, form).expect("they go together")

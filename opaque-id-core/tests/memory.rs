@@ -66,7 +66,7 @@ mod linux {
             let id = runtime.seal(AnyKey::Int(42))?;
             assert!(runtime.open(&id).is_ok());
             let exported = keyring.with_id_subkeys(keyring.sealing_key_id(), "user", |subkeys| {
-                RuntimeResource::of_subkeys("user", kind, form, |_| Some(subkeys))
+                RuntimeResource::with_subkeys("user", kind, form, |_| Some(subkeys))
             });
             assert!(exported.is_some_and(|exported| exported.is_ok_and(|it| it.open(&id).is_ok())));
         }

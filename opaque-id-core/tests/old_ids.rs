@@ -130,7 +130,7 @@ fn the_bound_is_not_a_count() {
         text: impl Fn(u64) -> String,
     ) -> u64 {
         let keyring = keyring(0);
-        let shown = IdRange::all().up_to(Position::of_row(last));
+        let shown = IdRange::all().up_to(Position::from_row(last));
         let old_ids = form(OldIds::<T>::builder(shown, UNIX_EPOCH..end()));
         let old_ids = old_ids.build(&keyring).expect("no old id looks like a new one");
         let mut accepts = 0;
@@ -325,7 +325,7 @@ fn old_ids_without_a_form_or_a_key_are_refused() {
         assert!(error.ends_with("name a form of old ids, and a range of keys that is not empty"));
     };
     nothing(all().build(&keyring(0)));
-    let empty = IdRange::all().up_to(order(1)).starting_after(Some(Position::of_row(order(1))));
+    let empty = IdRange::all().up_to(order(1)).starting_after(Some(Position::from_row(order(1))));
     nothing(OldIds::builder(empty, UNIX_EPOCH..end()).integers().build(&keyring(0)));
 }
 
@@ -367,7 +367,7 @@ fn a_resource_moves_from_the_text_form_to_the_short_one() {
     let last = Internal::<ShortOrder>::from_key(5_000).expect("any");
     let builder = || {
         OldIds::<ShortOrder>::builder(
-            IdRange::all().up_to(Position::of_row(last)),
+            IdRange::all().up_to(Position::from_row(last)),
             UNIX_EPOCH..end(),
         )
     };

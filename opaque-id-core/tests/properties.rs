@@ -13,7 +13,7 @@ use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 use proptest1::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{bytes, four_secrets, of_tool};
+use super::{bytes, four_secrets, tool_resource};
 
 resources! {
     TextUuid7(prefix = "text_uuid7", key = Uuid7, form = "text");
@@ -84,7 +84,7 @@ where
     prop_assert_eq!(keyring.open(external), Ok(id));
     prop_assert_eq!(Internal::from_key(key).ok(), Some(id));
 
-    let tool = of_tool::<T::Key, T::Form>(&keyring, T::PREFIX, T::DOMAIN);
+    let tool = tool_resource::<T::Key, T::Form>(&keyring, T::PREFIX, T::DOMAIN);
     let (key, text) = (key.into_repr().to_any(), external.to_string());
     prop_assert_eq!(tool.open(&text), Ok((key, external.key_id())));
     prop_assert_eq!(tool.seal(key), Ok(text));
@@ -231,7 +231,7 @@ pub(crate) fn changes<'t>(
 
 /// Counts the changed ids that open. Each opens to another key.
 fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
-    let resource = of_tool::<K, F>(&four_secrets(), "user", "user");
+    let resource = tool_resource::<K, F>(&four_secrets(), "user", "user");
     let key = key.into_repr().to_any();
     let id = resource.seal(key).expect("a key of the form");
     // The changes include characters that no id has.
@@ -258,9 +258,9 @@ fn a_changed_id_is_refused_or_opens_to_another_key() {
 #[test]
 fn an_integer_has_one_short_id() {
     let keyring = keyring(bytes(7));
-    let text = of_tool::<i64, Text>(&keyring, "user", "user");
-    let short = of_tool::<i64, Short>(&keyring, "user", "user");
-    let narrow = of_tool::<i32, Short>(&keyring, "user", "user");
+    let text = tool_resource::<i64, Text>(&keyring, "user", "user");
+    let short = tool_resource::<i64, Short>(&keyring, "user", "user");
+    let narrow = tool_resource::<i32, Short>(&keyring, "user", "user");
     for key in [0, 1, 42, (1 << 31) - 1, 1 << 31, (1 << 36) - 1, 1 << 36, i64::MAX, -1, i64::MIN] {
         let any = AnyKey::Int(key);
         let (long_id, id) = (text.seal(any).expect("any"), short.seal(any).expect("any"));

@@ -30,7 +30,7 @@ fn near(any: u128, end: u8) -> u128 {
 
 fn check_cursors<T: OpaqueId>(bits: [u128; 3]) -> Result<(), TestCaseError> {
     let [after, before, asked] = bits.map(id_from_bits::<Internal<T>>);
-    let at = |id| Some(Position::of_row(id));
+    let at = |id| Some(Position::from_row(id));
     let all = IdRange::all();
     prop_assert!(all.contains(asked) && !all.is_empty());
     let range = all.starting_after(at(after));
@@ -63,7 +63,7 @@ fn check_times<T: OpaqueId<Key: TimeKey>>(
     let asked = id::<T>(key);
     let range = IdRange::all().created_in(start..end);
     prop_assert_eq!(range.contains(asked), (start..end).contains(&asked.expose_time()));
-    let range = range.starting_after(Some(Position::of_row(asked)));
+    let range = range.starting_after(Some(Position::from_row(asked)));
     prop_assert!(!range.contains(asked));
     Ok(())
 }
@@ -120,7 +120,7 @@ fn bounds_of_layouts() {
     let shards = Shards::with_bits(4).expect("1 to 16");
     let key = shards.key(7, 1_000).expect("room");
     let range = IdRange::<Internal<UuidStructured>>::all().within(shards.bounds(7, 1_000..=1_000));
-    let rest = range.starting_after(Some(Position::of_row(id(key))));
+    let rest = range.starting_after(Some(Position::from_row(id(key))));
     assert!(range.contains(id(key)) && rest.last() == range.last());
 }
 

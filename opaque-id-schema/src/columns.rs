@@ -25,7 +25,7 @@ pub(crate) enum Judgement {
 
 impl Judgement {
     /// The column's name, its declared length and its values count together.
-    pub(crate) fn of_text(
+    pub(crate) fn for_text(
         column: &str,
         length: Option<i64>,
         values: Values,
@@ -44,7 +44,7 @@ impl Judgement {
     }
 
     /// Only its name or its values make the column a key, or it is a part of one.
-    pub(crate) fn of_undeclared(self) -> Self {
+    pub(crate) fn for_undeclared(self) -> Self {
         match self {
             Self::Wrong(StoredType::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
             Self::Wrong(..) => Self::NoId,
@@ -211,7 +211,7 @@ pub(crate) fn drafts(
 ) -> (Report, Vec<Draft>) {
     keys.retain(|key| !is_excluded(exclude, &key.place.0, &key.place.1));
     for key in keys.iter_mut().filter(|key| !key.is_declared) {
-        key.judgement = std::mem::replace(&mut key.judgement, Judgement::NoId).of_undeclared();
+        key.judgement = std::mem::replace(&mut key.judgement, Judgement::NoId).for_undeclared();
     }
     let keys = by_place(keys);
     let roots = Roots::new(&keys, foreign_keys);

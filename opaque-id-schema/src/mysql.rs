@@ -586,7 +586,7 @@ fn judge(row: &Row, values: Values) -> Judgement {
         "binary" | "varbinary" | "tinyblob" | "blob" => Judgement::Unknown(NAME),
         _ if is_text(row) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
-            Judgement::of_text(column, row.length, values, collation.contains("_ci"))
+            Judgement::for_text(column, row.length, values, collation.contains("_ci"))
         }
         _ => Judgement::Unknown(TYPE),
     }

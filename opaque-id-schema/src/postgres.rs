@@ -473,7 +473,7 @@ fn judge(row: &Row, values: Values) -> Judgement {
         ),
         "bytea" => Judgement::Unknown(NAME),
         ty if is_text(row) => {
-            Judgement::of_text(column, row.length.map(i64::from), values, ty == "citext")
+            Judgement::for_text(column, row.length.map(i64::from), values, ty == "citext")
         }
         _ => Judgement::Unknown(TYPE),
     }

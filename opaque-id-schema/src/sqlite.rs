@@ -268,7 +268,7 @@ async fn judge(
     );
     if !is_declared && !is_id_name(&column.name) {
         let values = connection.values(&quoted, &name, &is_id, false).await?;
-        return Ok(Judgement::of_text(&column.name, length(&ty), values, false));
+        return Ok(Judgement::for_text(&column.name, length(&ty), values, false));
     }
     Ok(if ty.contains("INT") {
         let count = format!(
@@ -291,9 +291,9 @@ async fn judge(
             true => connection.values(&quoted, &name, &is_id, true).await?,
             false => Values::Ids,
         };
-        Judgement::of_text(&column.name, length(&ty), values, ignores_case)
+        Judgement::for_text(&column.name, length(&ty), values, ignores_case)
     } else if ty.contains("BLOB") || ty.is_empty() {
-        return of_blob(connection, column, (&quoted, &name)).await;
+        return judge_blob(connection, column, (&quoted, &name)).await;
     } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
         Judgement::Wrong(
             StoredType::Bytes,
@@ -309,7 +309,7 @@ fn is_text(ty: &str) -> bool {
     ["CHAR", "CLOB", "TEXT"].iter().any(|name| ty.contains(name))
 }
 
-async fn of_blob(
+async fn judge_blob(
     connection: &mut SqliteConnection,
     column: &Column,
     (table, name): (&str, &str),

@@ -16,7 +16,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{Keyring, OpaqueId};
 use serde_core::Serialize;
 
-use crate::old_ids::{OfRequest, OldIdsLayer};
+use crate::old_ids::{OldIdsLayer, RequestOldIds};
 use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
@@ -197,7 +197,7 @@ where
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let outer = request.extensions_mut().remove();
-        let old_ids = OfRequest::new(&self.layer, outer);
+        let old_ids = RequestOldIds::new(&self.layer, outer);
         request.extensions_mut().insert(old_ids.clone());
         let response = answer(self.inner.call(request));
         Box::pin(async move {

@@ -14,7 +14,7 @@ use serde_core::Serialize;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::old_ids::{OfRequest, OldIdsLayer};
+use crate::old_ids::{OldIdsLayer, RequestOldIds};
 use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
@@ -208,7 +208,7 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let extensions = request.extensions_mut();
-        let old_ids = OfRequest::new(&self.layer, extensions.remove());
+        let old_ids = RequestOldIds::new(&self.layer, extensions.remove());
         extensions.insert(old_ids.clone());
         let response = answer(None, self.inner.call(request));
         Box::pin(async move {

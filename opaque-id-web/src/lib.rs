@@ -29,10 +29,10 @@ pub mod guide {
     pub mod rocket {}
 }
 
-pub use self::old_ids::{Header, OfRequest, OldIdsLayer};
+pub use self::old_ids::{Header, OldIdsLayer, RequestOldIds};
 pub use self::opened::{Accepted, Opened, OpenedAny};
 pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
-pub use self::placed::{Listed, Placed};
+pub use self::placed::{FormContent, JsonContent};
 pub use self::problem::{PROBLEM_JSON, Problem};
 pub use self::raw_ids::assert_no_raw_id;
 pub use self::refusal::{NoKeyring, NotFound, Refusal, Rejection};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use opaque_id_core::__private::OfOldId;
+use opaque_id_core::__private::OldIdResult;
 use opaque_id_core::old_ids::{OldIds, OpenedId};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, IdError, Keyring};
@@ -18,13 +18,13 @@ use opaque_id_core::{External, IdError, Keyring};
 ///
 /// `docs/MOVING.md` lists all steps of moving an API to external ids.
 #[derive(Clone, Default)]
-pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
+pub struct OldIdsLayer(Arc<HashMap<TypeId, ResourceOldIds>>);
 
 #[derive(Clone)]
-struct OfResource {
+struct ResourceOldIds {
     old_ids: Arc<dyn Any + Send + Sync>,
     /// The core does not know the type of the `External`.
-    external: fn(&OfResource, &OfRequest, &str, &Keyring) -> OfOldId,
+    external: fn(&ResourceOldIds, &RequestOldIds, &str, &Keyring) -> OldIdResult,
     headers: Arc<[Header]>,
 }
 
@@ -42,17 +42,20 @@ impl OldIdsLayer {
     #[must_use]
     pub fn of<T: SealedResource>(mut self, old_ids: impl Into<Arc<OldIds<T>>>) -> Self {
         let old_ids = old_ids.into();
-        let of_resource =
-            OfResource { headers: headers(&old_ids), old_ids, external: OfResource::external::<T> };
+        let of_resource = ResourceOldIds {
+            headers: headers(&old_ids),
+            old_ids,
+            external: ResourceOldIds::external::<T>,
+        };
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), of_resource);
         self
     }
 }
 
-impl OfResource {
+impl ResourceOldIds {
     fn open<T: SealedResource>(
         &self,
-        request: &OfRequest,
+        request: &RequestOldIds,
         text: &str,
         keyring: &Keyring,
     ) -> Option<Result<OpenedId<T::Internal>, IdError>> {
@@ -66,10 +69,10 @@ impl OfResource {
 
     fn external<T: SealedResource>(
         &self,
-        request: &OfRequest,
+        request: &RequestOldIds,
         text: &str,
         keyring: &Keyring,
-    ) -> OfOldId {
+    ) -> OldIdResult {
         let id = match self.open::<T>(request, text, keyring)? {
             Ok(OpenedId { old_form: None, .. }) => return None,
             Ok(opened) => Ok(keyring.seal(opened.id)),
@@ -101,16 +104,16 @@ impl fmt::Debug for OldIdsLayer {
 
 /// The accepted old ids of a request.
 #[derive(Clone)]
-pub struct OfRequest(Arc<Inner>);
+pub struct RequestOldIds(Arc<Inner>);
 
 struct Inner {
     layer: OldIdsLayer,
-    outer: Option<OfRequest>,
+    outer: Option<RequestOldIds>,
     /// The headers of the first accepted old id.
     headers: OnceLock<Arc<[Header]>>,
 }
 
-impl OfRequest {
+impl RequestOldIds {
     /// Creates the old ids of a layer inside an outer layer.
     #[must_use]
     pub fn new(layer: &OldIdsLayer, outer: Option<Self>) -> Self {
@@ -130,25 +133,25 @@ impl OfRequest {
         text: &str,
         keyring: &Keyring,
     ) -> Option<Result<T::Internal, IdError>> {
-        let (request, of_resource) = self.of_resource(TypeId::of::<T>())?;
+        let (request, of_resource) = self.resource(TypeId::of::<T>())?;
         Some(of_resource.open::<T>(request, text, keyring)?.map(|opened| opened.id))
     }
 
-    pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OfOldId {
-        let (request, of_resource) = self.of_resource(resource)?;
+    pub(crate) fn external(&self, resource: TypeId, text: &str, keyring: &Keyring) -> OldIdResult {
+        let (request, of_resource) = self.resource(resource)?;
         (of_resource.external)(of_resource, request, text, keyring)
     }
 
-    fn of_resource(&self, resource: TypeId) -> Option<(&Self, &OfResource)> {
+    fn resource(&self, resource: TypeId) -> Option<(&Self, &ResourceOldIds)> {
         match self.0.layer.0.get(&resource) {
             Some(found) => Some((self, found)),
-            None => self.0.outer.as_ref()?.of_resource(resource),
+            None => self.0.outer.as_ref()?.resource(resource),
         }
     }
 }
 
-impl fmt::Debug for OfRequest {
+impl fmt::Debug for RequestOldIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OfRequest").finish_non_exhaustive()
+        f.debug_struct("RequestOldIds").finish_non_exhaustive()
     }
 }

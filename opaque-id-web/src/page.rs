@@ -48,7 +48,7 @@ const MAX_OTHERS: usize = 2_048;
 /// # Rejections
 /// 404 for a refused cursor, and [`InvalidPage`] otherwise.
 pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>(
-    Asked<Position<T::Internal>>,
+    Parameters<Position<T::Internal>>,
 );
 
 /// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. The
@@ -58,10 +58,10 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
 /// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions with
 /// 404.
 #[derive(Debug)]
-pub struct ListingQuery<const DEFAULT: u16 = 20, const MAX: u16 = 100>(Asked<String>);
+pub struct ListingQuery<const DEFAULT: u16 = 20, const MAX: u16 = 100>(Parameters<String>);
 
 #[derive(Debug)]
-struct Asked<P> {
+struct Parameters<P> {
     limit: u16,
     start: Start<P>,
     others: String,
@@ -96,14 +96,14 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
     /// # Errors
     /// [`Rejection`] of a refused cursor or of an [`InvalidPage`].
     pub fn read(query: &str, keyring: &Keyring) -> Result<Self, Rejection<InvalidPage>> {
-        let asked = Asked::read::<DEFAULT, MAX>(query).map_err(Rejection::Other)?;
-        let Asked { limit, start, others } = asked;
+        let asked = Parameters::read::<DEFAULT, MAX>(query).map_err(Rejection::Other)?;
+        let Parameters { limit, start, others } = asked;
         let open = |text: String| {
             let cursor: Cursor<T> = text.parse().map_err(Refusal::in_url::<T>)?;
             keyring.open_cursor(cursor).map_err(Refusal::in_url::<T>)
         };
         let start = start.try_map(open).map_err(Rejection::Refused)?;
-        Ok(Self(Asked { limit, start, others }))
+        Ok(Self(Parameters { limit, start, others }))
     }
 
     /// Requests the page of a list that ascends by its ids.
@@ -133,7 +133,7 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     /// # Errors
     /// [`InvalidPage`] if a parameter is invalid.
     pub fn read(query: &str) -> Result<Self, InvalidPage> {
-        Asked::read::<DEFAULT, MAX>(query).map(Self)
+        Parameters::read::<DEFAULT, MAX>(query).map(Self)
     }
 
     /// Returns the links to the page's neighbors, like [`PageQuery::links`].
@@ -182,7 +182,7 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     }
 }
 
-impl Asked<String> {
+impl Parameters<String> {
     fn read<const DEFAULT: u16, const MAX: u16>(query: &str) -> Result<Self, InvalidPage> {
         const { assert!(1 <= DEFAULT && DEFAULT <= MAX, "expected 1 <= DEFAULT <= MAX") };
         let (mut limit, mut after, mut before) = (None, None, None);
@@ -220,7 +220,7 @@ impl Asked<String> {
     }
 }
 
-impl<P> Asked<P> {
+impl<P> Parameters<P> {
     fn links<R, C: fmt::Display>(&self, page: &Page<R, C>) -> Links {
         if self.others.len() > MAX_OTHERS {
             return Links(None);

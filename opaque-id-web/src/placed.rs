@@ -8,12 +8,12 @@ use crate::scope::{set_pointer, set_record, take_record};
 
 /// A value of a body. The refusal of an id in it has the id's place, if serde knows it.
 #[derive(Debug)]
-pub struct Placed<T>(
+pub struct JsonContent<T>(
     /// The value.
     pub T,
 );
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonContent<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut track = Track::new();
         let value =
@@ -40,16 +40,16 @@ fn pointer(path: &Path) -> String {
 
 /// A value of a query or a form. A repeated name is a list, and an empty value of an optional id is `None`.
 ///
-/// It deserializes everything that serde_urlencoded does. Refused ids have places, as in [`Placed`].
+/// It deserializes everything that serde_urlencoded does. Refused ids have places, as in [`JsonContent`].
 #[derive(Debug)]
-pub struct Listed<T>(
+pub struct FormContent<T>(
     /// The value.
     pub T,
 );
 
 type Pairs = Vec<(String, String)>;
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Listed<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for FormContent<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let pairs = Pairs::deserialize(deserializer)?;
         let mut rest = pairs.clone();

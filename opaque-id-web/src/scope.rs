@@ -14,18 +14,18 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::task::Poll;
 
-use opaque_id_core::__private::{Extractor, OfOldId, replace_extractor, take_refused};
+use opaque_id_core::__private::{Extractor, OldIdResult, replace_extractor, take_refused};
 use opaque_id_core::{IdError, IntoModel, Keyring};
 use serde_core::de::Error;
 
-use crate::old_ids::OfRequest;
+use crate::old_ids::RequestOldIds;
 use crate::refusal::{NoKeyring, Refusal};
 
 /// An extractor's state, in the thread-local while the extractor is polled.
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) keyring: Keyring,
-    pub(crate) old_ids: Option<OfRequest>,
+    pub(crate) old_ids: Option<RequestOldIds>,
     /// A refused id becomes one that no row has.
     is_again: bool,
     /// The numbers by the prefix of the expected resource and the refused text.
@@ -61,7 +61,7 @@ thread_local! {
 /// [`Failed`]. Its [`again`](Failed::again) returns the reason.
 pub async fn extract<T, E>(
     keyring: Keyring,
-    old_ids: Option<OfRequest>,
+    old_ids: Option<RequestOldIds>,
     place: Place,
     extractor: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Failed<E>> {
@@ -119,7 +119,7 @@ impl Scope {
         impl<'a> Entered<'a> {
             fn new(scope: &'a mut Option<Scope>) -> Self {
                 let is_text = scope.as_ref().is_some_and(|scope| scope.place == Place::Url);
-                let before = replace_extractor(Some(Extractor { is_text, of_old_id, stand_in }));
+                let before = replace_extractor(Some(Extractor { is_text, open_old_id, stand_in }));
                 SCOPE.with_borrow_mut(|current| swap(current, scope));
                 Self(scope, before)
             }
@@ -150,7 +150,7 @@ impl Scope {
     }
 }
 
-fn of_old_id(resource: TypeId, text: &str) -> OfOldId {
+fn open_old_id(resource: TypeId, text: &str) -> OldIdResult {
     SCOPE.with_borrow(|scope| {
         let Scope { old_ids, keyring, .. } = scope.as_ref()?;
         quietly(|| old_ids.as_ref()?.external(resource, text, keyring))

@@ -14,7 +14,9 @@ use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{Dialect, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::load::{LAST_TABLE, Load, Seen, create_sql, hashed_index_is_refused, in_shop};
+use opaque_id_tests::load::{
+    LAST_TABLE, Load, LoadReport, create_sql, hashed_index_is_refused, in_shop,
+};
 use opaque_id_tests::servers::{Cluster, Container, Durability, Node, Pooler, Topology, wait_for};
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{MySql, Postgres};
@@ -93,7 +95,7 @@ fn check<'n, DB: SupportedDatabase>(
     kind: Kind,
     load: Load,
     nodes: impl IntoIterator<Item = &'n Node>,
-) -> Result<Seen> {
+) -> Result<LoadReport> {
     let mut seen = load.stop()?;
     println!("{seen}");
     for node in nodes {

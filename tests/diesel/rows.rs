@@ -220,7 +220,7 @@ pub struct Member {
 }
 
 #[derive(Queryable)]
-pub(crate) struct OfDomain {
+pub(crate) struct DomainRow {
     #[diesel(deserialize_as = Internal<User>)]
     pub id: DomainId,
     #[expect(dead_code, reason = "a row of two columns")]

@@ -41,7 +41,7 @@ pub fn viewed() -> Viewed<Vec<External<Row>>> {
 }
 
 /// Returns the keyring of the partner in the header `partner`, or none.
-pub fn of_partner(keyring: &SharedKeyring, partner: Option<&[u8]>) -> Option<Keyring> {
+pub fn partner_keyring(keyring: &SharedKeyring, partner: Option<&[u8]>) -> Option<Keyring> {
     let name = str::from_utf8(partner?).expect("a name");
     Some(keyring.current().for_audience(name))
 }

@@ -93,18 +93,18 @@ pub(crate) async fn parsed(Query(parsed): Query<shop::Parsed>) -> String {
     parsed.show()
 }
 
-pub(crate) async fn ascending(app: Pages, query: pages::OfKeys) -> Linked {
+pub(crate) async fn ascending(app: Pages, query: pages::KeyPage) -> Linked {
     linked(app.ascending(&query))
 }
 
-pub(crate) async fn descending(app: Pages, query: pages::OfKeys) -> Linked {
+pub(crate) async fn descending(app: Pages, query: pages::KeyPage) -> Linked {
     linked(app.descending(&query))
 }
 
 pub(crate) async fn rests(
     app: Pages,
     Query(filter): Query<pages::Filter>,
-    query: pages::OfRests,
+    query: pages::ListingPage,
 ) -> Result<Linked, Refusal> {
     app.rests(&filter, &query).map(linked)
 }

@@ -29,10 +29,10 @@ pub struct App {
 }
 
 /// The parameters of a page.
-pub type OfKeys = PageQuery<Row, 2, 5>;
+pub type KeyPage = PageQuery<Row, 2, 5>;
 
 /// The parameters of a page by another column.
-pub type OfRests = ListingQuery<2, 5>;
+pub type ListingPage = ListingQuery<2, 5>;
 
 fn id(key: i64) -> Internal<Row> {
     Internal::from_key(key).expect("a key")
@@ -51,7 +51,7 @@ impl App {
 
     fn answer(
         &self,
-        query: &OfKeys,
+        query: &KeyPage,
         request: PageRequest<Position<Internal<Row>>>,
     ) -> (Links, String) {
         let page = request.finish(self.query(&request), |row| self.keyring.seal_cursor(*row));
@@ -61,17 +61,17 @@ impl App {
     }
 
     /// `GET /v1/ascending`
-    pub fn ascending(&self, query: &OfKeys) -> (Links, String) {
+    pub fn ascending(&self, query: &KeyPage) -> (Links, String) {
         self.answer(query, query.ascending())
     }
 
     /// `GET /v1/descending`
-    pub fn descending(&self, query: &OfKeys) -> (Links, String) {
+    pub fn descending(&self, query: &KeyPage) -> (Links, String) {
         self.answer(query, query.descending())
     }
 
     /// `GET /v1/rests?above=1`, ordered by the remainder of a division by three
-    pub fn rests(&self, filter: &Filter, query: &OfRests) -> Result<(Links, String), Refusal> {
+    pub fn rests(&self, filter: &Filter, query: &ListingPage) -> Result<(Links, String), Refusal> {
         let listing = by_rest(filter.above);
         let request = query.descending(&listing, &self.keyring)?;
         let mut rows: Vec<_> =

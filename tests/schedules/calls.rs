@@ -11,19 +11,20 @@ use opaque_id_sql::statement::{Answer, Statement};
 use opaque_id_tests::{Result, random::Random};
 
 use crate::world::{
-    INSIDE, InThree, OUTSIDE, Running, Suspended, Table, World, id, keyring, noise, number, value,
+    INSIDE, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, keyring, noise, number,
+    value,
 };
 
 /// Returns the answer to the first statement of a call.
 fn answer_of<R>(world: &mut World, call: PackCall<'_, R>) -> Result<Answer> {
-    world.run(Running::new(call, OUTSIDE).statement().ok_or("it reads")?)
+    world.run(SteppedCall::new(call, OUTSIDE).statement().ok_or("it reads")?)
 }
 
 #[test]
 fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let (mut world, table) = World::with_table()?;
     let settings = || Settings::default().pack_bytes(1_900).row_level(1).pack_level(1);
-    let mut slow = Running::new(table.configure(settings().pack_bytes(500)), OUTSIDE);
+    let mut slow = SteppedCall::new(table.configure(settings().pack_bytes(500)), OUTSIDE);
     let answer = world.run(slow.statement().ok_or("it reads")?)?;
     world.finish_outside(table.configure(settings().pack_bytes(600)))?;
     slow.answer(answer);
@@ -38,7 +39,7 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let late = world.finish_outside(table.configure(settings()));
     let refused = late.err().ok_or("took old settings")?;
     assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
-    let mut inside = Running::new(table.configure(settings()), INSIDE);
+    let mut inside = SteppedCall::new(table.configure(settings()), INSIDE);
     assert!(world.step(&mut inside)? && inside.statement().is_some());
     Ok(())
 }
@@ -61,7 +62,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
 
     // The call waits for the dictionary.
     let seven = [id(7)];
-    let mut slow = Running::new(reader.get(&seven), OUTSIDE);
+    let mut slow = SteppedCall::new(reader.get(&seven), OUTSIDE);
     assert!(world.step(&mut slow)? && slow.statement().is_some());
     write(&mut world)?;
     world.read_outside(&reader, 7)?;
@@ -69,7 +70,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
 
     // The call encrypts one pack after the other.
     world.finish_outside(writer.train(1_024))?;
-    let mut rekey = Running::new(writer.rekey(None, None, |_| {}), OUTSIDE);
+    let mut rekey = SteppedCall::new(writer.rekey(None, None, |_| {}), OUTSIDE);
     for _ in 0..3 {
         assert!(world.step(&mut rekey)?);
     }
@@ -86,7 +87,7 @@ fn the_later_of_two_new_dictionaries_stays() -> Result {
     let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
     let (mut world, table) = World::with_table()?;
     world.put_all(&table, &rows)?;
-    let mut slow = Running::new(table.train(1_024), OUTSIDE);
+    let mut slow = SteppedCall::new(table.train(1_024), OUTSIDE);
     while world.count("entries_meta WHERE id = 1")? == 0 {
         assert!(world.step(&mut slow)?);
     }
@@ -108,7 +109,7 @@ fn a_sweep_keeps_dictionaries_beside_training() -> Result {
     world.finish_outside(table.train(1_024))?;
     world.finish_outside(table.train(1_024))?;
     let other = world.table(None)?;
-    let mut sweep = Running::new(table.rekey(None, Some(Duration::ZERO), |_| {}), OUTSIDE);
+    let mut sweep = SteppedCall::new(table.rekey(None, Some(Duration::ZERO), |_| {}), OUTSIDE);
     for _ in 0..4 {
         assert!(world.step(&mut sweep)?);
     }
@@ -135,7 +136,7 @@ fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
         assert_eq!(before.as_deref().map(number), Some(9));
         Update::Put(value(10))
     };
-    let mut update = Running::new(table.update(id(9), change), INSIDE);
+    let mut update = SteppedCall::new(table.update(id(9), change), INSIDE);
     world.merge(&table)?;
     let first = answer_of(&mut world, table.update(id(0), |_| Update::Keep))?;
     update.answer(first);
@@ -152,12 +153,12 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
         let [slow_table, fast_table] = [0, 1].map(|i| world.tables[i].clone());
         let rows: Vec<_> = (0..200).map(|key| (id(key), value(7))).collect();
         world.put_all(&slow_table, &rows)?;
-        let mut slow = Running::new(slow_table.merge(true), OUTSIDE);
+        let mut slow = SteppedCall::new(slow_table.merge(true), OUTSIDE);
         for _ in 0..steps {
             world.step(&mut slow)?;
         }
         // The merger is dropped half-way and has split packs.
-        let mut fast = Running::new(fast_table.merge(true), OUTSIDE);
+        let mut fast = SteppedCall::new(fast_table.merge(true), OUTSIDE);
         for _ in 0..5 {
             world.step(&mut fast)?;
         }
@@ -324,7 +325,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
             true => table.next_page(&mut pages).map(drop),
             false => table.get(&nine).map(drop),
         };
-        let mut running = Running::new(call, connection);
+        let mut running = SteppedCall::new(call, connection);
         running.answer(mixture.clone());
         running.result().err().ok_or("it was served")
     };
@@ -334,7 +335,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
         assert!(matches!(refused.downcast_ref(), Some(Problem::Outrun)), "{refused}");
     }
     // A client that changes the row reads the current one.
-    let mut update = Running::new(table.update(id(9), |_| Update::Put(value(1))), in_mysql);
+    let mut update = SteppedCall::new(table.update(id(9), |_| Update::Put(value(1))), in_mysql);
     update.answer(mixture.clone());
     assert!(update.statement().ok_or("it reads again")?.sql.contains("FOR UPDATE"));
     update.answer(mixture.clone());
@@ -360,7 +361,7 @@ fn rows_behind_locked_ones_are_merged() -> Result {
     let same = "r.version = l.version";
     let unlocked = format!("{same} AND r.id >= {LOCKED}");
     for _ in 0..2 {
-        let mut merge = Running::new(table.merge(true), OUTSIDE);
+        let mut merge = SteppedCall::new(table.merge(true), OUTSIDE);
         while let Some(statement) = merge.statement() {
             let sql = statement.sql.replace(same, &unlocked).into();
             let answer = world.run(&Statement { sql, ..statement.clone() })?;
@@ -377,7 +378,7 @@ const UNCHANGED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
 /// Merges the packs that have enough rows, while another client has locked all packs or none.
 fn merge_beside_locks(world: &mut World, table: &Table, is_locked: bool) -> Result<Merged> {
-    let mut merge = Running::new(table.merge(false), OUTSIDE);
+    let mut merge = SteppedCall::new(table.merge(false), OUTSIDE);
     while let Some(statement) = merge.statement() {
         let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
             true => UNCHANGED,
@@ -436,7 +437,7 @@ fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Res
     let table = world.tables[0].clone();
     let rows = Vec::from_iter((0..12_000).map(|key| (id(key.into()), value(key % 3))));
     let put = table.put(rows.iter().map(|(id, value)| (*id, value)));
-    let (mut put, mut lost) = (Running::new(put, INSIDE), 0);
+    let (mut put, mut lost) = (SteppedCall::new(put, INSIDE), 0);
     while let Some(statement) = put.statement() {
         let is_write = statement.sql.contains("INTO entries_recent");
         lost += u32::from(is_write);
@@ -461,7 +462,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
         world.finish(table.train(1_024))?;
         world.execute("ROLLBACK")?;
         let put = table.put([(id(7), &similar(8))]);
-        world.end(Running::new(put, connection))?;
+        world.end(SteppedCall::new(put, connection))?;
         let fresh = world.table(None)?;
         assert_eq!(world.read_outside(&fresh, 7)?, Some(similar(8)));
     }
@@ -473,7 +474,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     world.execute("COMMIT")?;
     // The first call afterwards reads the settings once.
     let eleven = similar(11);
-    let mut put = Running::new(table.put([(id(10), &eleven)]), INSIDE);
+    let mut put = SteppedCall::new(table.put([(id(10), &eleven)]), INSIDE);
     let mut statements = 0;
     while world.step(&mut put)? {
         statements += 1;
@@ -496,7 +497,8 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     world.execute("ROLLBACK")?;
     for connection in [INSIDE, OUTSIDE] {
         let put = table.put([(id(1), &value(1))]);
-        let refused = world.end(Running::new(put, connection)).err().ok_or("no such settings")?;
+        let refused =
+            world.end(SteppedCall::new(put, connection)).err().ok_or("no such settings")?;
         assert!(matches!(refused.downcast_ref(), Some(Problem::NotCreated { .. })), "{refused}");
     }
     world.finish_outside(second)?;
@@ -512,7 +514,7 @@ fn all_rows_that_stay_are_counted() -> Result {
     let rows = |first| Vec::from_iter((0..ROWS).map(|i| (id(first + i64::from(i)), value(i))));
     world.put_all(&table, &rows(0))?;
     let locked = |world: &mut World, table: &Table| -> Result<(Merged, usize)> {
-        let (mut merge, mut statements) = (Running::new(table.merge(true), OUTSIDE), 0);
+        let (mut merge, mut statements) = (SteppedCall::new(table.merge(true), OUTSIDE), 0);
         while let Some(statement) = merge.statement() {
             let answer = match statement.columns.is_empty() {
                 true => Answer::Changed { rows: 0, insert_id: None },
@@ -578,7 +580,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     let (mut world, table) = World::with_table()?;
     let other = world.table(None)?;
     let merge = |world: &mut World, table: &Table| -> Result<usize> {
-        let (mut merge, mut statements) = (Running::new(table.merge(true), OUTSIDE), 0);
+        let (mut merge, mut statements) = (SteppedCall::new(table.merge(true), OUTSIDE), 0);
         while world.step(&mut merge)? {
             statements += 1;
         }
@@ -634,7 +636,7 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
         world.merge(&table).map(drop)
     };
     put(&mut world, 0..10_000, 25)?;
-    let mut verify = Running::new(table.verify(None, None, |_| {}), OUTSIDE);
+    let mut verify = SteppedCall::new(table.verify(None, None, |_| {}), OUTSIDE);
     // The pack at the end of the last page is split, and so is a pack that was already read.
     for key in (0..10_000).step_by(97) {
         if !world.step(&mut verify)? {

@@ -11,7 +11,7 @@ use opaque_id_tests::turns::{Turn, Turns};
 
 use crate::random::{KEYS, Mutation, Operation, Ops, Unknown, is_erased};
 use crate::restore::tool;
-use crate::world::{Entry, InThree, OUTSIDE, Running, Suspended, Table, World, id, value};
+use crate::world::{Entry, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OperationKind {
@@ -64,7 +64,7 @@ impl Pair {
 /// One client of a schedule.
 struct Client<'t> {
     /// `None` if the client is dead.
-    running: Option<Running<'t, Ops>>,
+    running: Option<SteppedCall<'t, Ops>>,
     unknown: Unknown<'t>,
     /// When its first statement ran.
     began: Option<u64>,
@@ -150,7 +150,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
         for (i, kind) in pair.kinds.into_iter().enumerate() {
             let Operation { call, unknown } =
                 operation(kind, pair.key, i, &tables[i], &ids, &damage);
-            let running = Some(Running::new(call, OUTSIDE));
+            let running = Some(SteppedCall::new(call, OUTSIDE));
             clients.push(Client { running, unknown, began: None, first_half: None });
         }
         let mut clock = 10;

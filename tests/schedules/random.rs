@@ -11,7 +11,8 @@ use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
 use opaque_id_tests::{Result, random::Random};
 
 use crate::world::{
-    Entry, INSIDE, InThree, OUTSIDE, Running, Suspended, Table, World, id, keyring, number, value,
+    Entry, INSIDE, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, keyring, number,
+    value,
 };
 
 /// A change to the protocol that breaks one of the invariants of docs/PACKS-FORMAT.md.
@@ -67,7 +68,7 @@ pub(crate) struct Operation<'t> {
 }
 
 struct Client<'t> {
-    running: Option<(Running<'t, Ops>, Unknown<'t>, u64)>,
+    running: Option<(SteppedCall<'t, Ops>, Unknown<'t>, u64)>,
     /// The number of remaining operations, or passes of a merger.
     left: usize,
     is_merger: bool,
@@ -192,7 +193,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
                 let table = &tables[random.below(tables.len())];
                 let Operation { call, unknown } =
                     begin(table, &ids, client.is_merger, &mut random, &mut written)?;
-                client.running = Some((Running::new(call, connection), unknown, clock));
+                client.running = Some((SteppedCall::new(call, connection), unknown, clock));
                 continue;
             };
             // The client dies with its effects so far.

@@ -7,7 +7,7 @@ use opaque_id_packs::{Encoding, Problem, Settings};
 use opaque_id_sql::statement::Value;
 use opaque_id_tests::{Result, random::Random};
 
-use crate::world::{OUTSIDE, Running, World, id, noise, value};
+use crate::world::{OUTSIDE, SteppedCall, World, id, noise, value};
 
 /// A page that ends with an unreadable pack continues after it, even if the pack before it is missing.
 #[test]
@@ -63,11 +63,11 @@ fn is_whole(world: &mut World) -> Result<bool> {
 }
 
 /// Returns the calls that restore the damaged packs.
-fn restores(world: &mut World, backup: &mut World) -> Result<Vec<Running<'static, bool>>> {
+fn restores(world: &mut World, backup: &mut World) -> Result<Vec<SteppedCall<'static, bool>>> {
     let (packs, theirs) = (tool(world)?, tool(backup)?);
     let restore = |damage| {
         let rows = backup.finish(theirs.rows_of(damage))?;
-        Ok(Running::new(packs.restore(damage, rows), OUTSIDE))
+        Ok(SteppedCall::new(packs.restore(damage, rows), OUTSIDE))
     };
     damage(world, &packs)?.into_iter().map(restore).collect()
 }
@@ -111,7 +111,7 @@ fn several_may_restore_the_same_packs() -> Result {
             running.extend(restores(&mut world, backup)?);
         }
         let mut written = BTreeMap::new();
-        let mut merge = Running::new(table.merge(true), OUTSIDE);
+        let mut merge = SteppedCall::new(table.merge(true), OUTSIDE);
         for number in 0..200 {
             match random.below(8) {
                 0 => {
@@ -120,7 +120,7 @@ fn several_may_restore_the_same_packs() -> Result {
                     written.insert(key, number);
                 }
                 1..=3 if world.step(&mut merge)? => {}
-                1..=3 => merge = Running::new(table.merge(true), OUTSIDE),
+                1..=3 => merge = SteppedCall::new(table.merge(true), OUTSIDE),
                 _ if running.is_empty() => break,
                 _ => {
                     let chosen = random.below(running.len());

@@ -68,7 +68,7 @@ pub(crate) const OUTSIDE: ConnectionState =
     ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: false };
 
 /// A call that is suspended before a statement, or has ended.
-pub(crate) struct Running<'c, R> {
+pub(crate) struct SteppedCall<'c, R> {
     call: PackCall<'c, R>,
     connection: ConnectionState,
     pub(crate) state: Suspended<R>,
@@ -79,7 +79,7 @@ pub(crate) enum Suspended<R> {
     Ended(std::result::Result<R, Problem>),
 }
 
-impl<'c, R> Running<'c, R> {
+impl<'c, R> SteppedCall<'c, R> {
     pub(crate) fn new(call: PackCall<'c, R>, connection: ConnectionState) -> Self {
         let state = Suspended::Ended(Err(Problem::Outrun));
         let mut running = Self { call, connection, state };
@@ -233,7 +233,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
     }
 
     /// Runs the next statement of a call. Returns whether there was one.
-    pub(crate) fn step<R>(&mut self, running: &mut Running<'_, R>) -> Result<bool> {
+    pub(crate) fn step<R>(&mut self, running: &mut SteppedCall<'_, R>) -> Result<bool> {
         let Some(statement) = running.statement() else {
             return Ok(false);
         };
@@ -243,17 +243,17 @@ impl<E: Encoding<Vec<u8>>> World<E> {
     }
 
     /// Runs the rest of a call.
-    pub(crate) fn end<R>(&mut self, mut running: Running<'_, R>) -> Result<R> {
+    pub(crate) fn end<R>(&mut self, mut running: SteppedCall<'_, R>) -> Result<R> {
         while self.step(&mut running)? {}
         running.result()
     }
 
     pub(crate) fn finish<R>(&mut self, call: PackCall<'_, R>) -> Result<R> {
-        self.end(Running::new(call, INSIDE))
+        self.end(SteppedCall::new(call, INSIDE))
     }
 
     pub(crate) fn finish_outside<R>(&mut self, call: PackCall<'_, R>) -> Result<R> {
-        self.end(Running::new(call, OUTSIDE))
+        self.end(SteppedCall::new(call, OUTSIDE))
     }
 
     pub(crate) fn put(&mut self, table: &Table<E>, key: i64, value: &Vec<u8>) -> Result {

@@ -104,7 +104,7 @@ struct Shared {
     uuids: Vec<External<Order>>,
     /// The index of each map.
     indexes: Vec<Index>,
-    seen: Mutex<Seen>,
+    seen: Mutex<LoadReport>,
 }
 
 #[derive(Default)]
@@ -116,7 +116,7 @@ struct Node {
 
 /// The answers of the servers.
 #[derive(Default)]
-pub struct Seen {
+pub struct LoadReport {
     /// The index of each map.
     indexes: Vec<Index>,
     mapped: Vec<Mapped>,
@@ -175,10 +175,10 @@ impl Load {
                 .collect(),
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
-            seen: Mutex::new(Seen {
+            seen: Mutex::new(LoadReport {
                 mapped: indexes.iter().map(|_| Mapped::default()).collect(),
                 indexes: indexes.to_vec(),
-                ..Seen::default()
+                ..LoadReport::default()
             }),
         });
         let writers = (0..WRITERS)
@@ -219,7 +219,7 @@ impl Load {
         Ok(())
     }
 
-    pub fn stop(self) -> Result<Seen> {
+    pub fn stop(self) -> Result<LoadReport> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.runtime.block_on(async {
             for writer in self.writers {
@@ -232,7 +232,7 @@ impl Load {
         let took = self.shared.start.elapsed();
         let mut seen = std::mem::take(&mut *lock(&self.shared.seen));
         seen.is_durable_until(Instant::now());
-        Ok(Seen { took, ..seen })
+        Ok(LoadReport { took, ..seen })
     }
 }
 
@@ -334,7 +334,7 @@ impl Shared {
     }
 }
 
-impl Seen {
+impl LoadReport {
     fn count(&mut self, wrong: &'static str, count: u64) {
         if count > 0 {
             *self.wrong.entry(wrong).or_default() += count;
@@ -457,7 +457,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -9,7 +9,7 @@ use crate::Result;
 
 /// Returns the programs of a virtual environment with packages of PyPI. The first run creates it, and later
 /// runs reuse it.
-pub fn of_pypi(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+pub fn from_pypi(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let programs = folder.join("bin");
@@ -56,9 +56,9 @@ pub fn with_input(command: &mut Command, input: &str) -> Result<Output> {
 }
 
 /// A program that is killed at the end.
-pub struct Running(pub Child);
+pub struct ChildGuard(pub Child);
 
-impl Running {
+impl ChildGuard {
     /// Starts a program, and waits until `found` finds something in a line of its standard output.
     pub fn start<T>(mut command: Command, found: impl Fn(&str) -> Option<T>) -> Result<(Self, T)> {
         let program = command.get_program().to_string_lossy().into_owned();
@@ -80,7 +80,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
@@ -89,10 +89,10 @@ impl Drop for Running {
 }
 
 /// Starts Chromium's driver, and returns its port.
-pub fn chromedriver() -> Result<(Running, u16)> {
+pub fn chromedriver() -> Result<(ChildGuard, u16)> {
     let mut driver = Command::new("chromedriver");
     driver.arg("--port=0");
-    let started = Running::start(driver, |line| {
+    let started = ChildGuard::start(driver, |line| {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end().trim_end_matches('.').parse().ok()
     });

@@ -42,7 +42,7 @@ macro_rules! explicit {
 explicit!(opaque_id_core, opaque_id_diesel, opaque_id_seaorm, opaque_id_sqlx);
 
 pub fn others<I: InternalId>(id: I, keyring: &Keyring, location: &opaque_id_packs::Location) {
-    _ = (Position::of_row(I::from_repr(*id.as_repr()).unwrap()), location.expose_id());
+    _ = (Position::from_row(I::from_repr(*id.as_repr()).unwrap()), location.expose_id());
     _ = keyring.with_subkey::<32, _>(keyring.sealing_key_id(), Label::Packs, "user", |_| 7);
     _ = MasterSecret::generate().with_subkey::<32, _>(Label::Packs, "user", |_| 7);
     _ = keyring.with_id_subkeys(keyring.sealing_key_id(), "user", |_| 7);

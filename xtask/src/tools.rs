@@ -17,7 +17,7 @@ pub(crate) fn path_with(tools: &str) -> Result<OsString> {
     Ok(env::join_paths([folder.join("bin")].into_iter().chain(env::split_paths(&path)))?)
 }
 
-pub(crate) fn of_pypi(packages: &str) -> Result<PathBuf> {
+pub(crate) fn from_pypi(packages: &str) -> Result<PathBuf> {
     let environment = target_dir().join("tools/python");
     if !environment.exists() {
         let mut create = Command::new("python3");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use opaque_id_tests::tools::{of_pypi, run};
+use opaque_id_tests::tools::{from_pypi, run};
 use serde_json::{Map, Value};
 
 use crate::Result;
@@ -92,7 +92,7 @@ fn ids_of_a_typescript_client_have_the_type_of_their_resource() -> Result {
 }
 
 fn tools() -> Result<PathBuf> {
-    of_pypi(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools"), &TOOLS)
+    from_pypi(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools"), &TOOLS)
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use opaque_id_tests::tools::Running;
+use opaque_id_tests::tools::ChildGuard;
 use serde_json::Value;
 use ureq::Agent;
 
 use crate::Result;
 
 pub(crate) struct Server {
-    pub(crate) process: Running,
+    pub(crate) process: ChildGuard,
     /// The URL, such as `http://127.0.0.1:…`.
     pub(crate) url: String,
     agent: Agent,
@@ -45,7 +45,7 @@ impl Server {
     }
 
     pub(crate) fn start_by(command: Command) -> Result<Self> {
-        let (process, url) = Running::start(command, |line| {
+        let (process, url) = ChildGuard::start(command, |line| {
             let (address, end) = line.split_once(" http://")?.1.split_once('/')?;
             let names = ["SQLite", "PostgreSQL", "MySQL"];
             assert!(names.iter().any(|name| end.starts_with(&format!(" on {name}. "))), "{line}");

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::browser::{DESK, Visit, visit};
-use opaque_id_tests::tools::Running;
+use opaque_id_tests::tools::ChildGuard;
 use wasm_bindgen_cli_support::Bindgen;
 
 const KEYS: &str = "0:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
@@ -18,8 +18,9 @@ async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() 
     let mut server = Command::new(env!("CARGO_BIN_EXE_browser"));
     server.envs([("ADDRESS", "127.0.0.1:0"), ("OPAQUE_ID_KEYS", KEYS)]);
     server.env("FRONT_END", folder.path());
-    let (_server, address) =
-        Running::start(server, |line| Some(line.split_once("http://")?.1.trim_end().to_owned()))?;
+    let (_server, address) = ChildGuard::start(server, |line| {
+        Some(line.split_once("http://")?.1.trim_end().to_owned())
+    })?;
     let url = format!("http://{address}");
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
     visit(DESK, &url.clone(), &shots, |visit| story(visit, url)).await

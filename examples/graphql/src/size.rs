@@ -31,14 +31,14 @@ impl<'d> Sizes<'d> {
                 Selection::Field(field) => self.of(&field.node.selection_set.node, depth + 1),
                 Selection::InlineFragment(it) => self.of(&it.node.selection_set.node, depth + 1),
                 Selection::FragmentSpread(it) => {
-                    self.of_fragment(&it.node.fragment_name.node, depth)
+                    self.fragment_size(&it.node.fragment_name.node, depth)
                 }
             };
             sum.saturating_add(inner).saturating_add(1)
         })
     }
 
-    fn of_fragment(&mut self, name: &'d str, depth: usize) -> usize {
+    fn fragment_size(&mut self, name: &'d str, depth: usize) -> usize {
         let Some(fragment) = self.document.fragments.get(name) else { return 0 };
         if let Some(size) = self.of_fragments.get(name) {
             return *size;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::ours::Ours;
-use self::report::{Judged, Report};
+use self::report::{CaseResult, Report};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Conformance {
@@ -71,7 +71,7 @@ pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<d
         // An answer that is not JSON is wrong.
         let found = serde_json::from_str(&found).unwrap_or(Value::String(found));
         let is_right = is_right(&case, &found, &mut ours, &mut nonces);
-        Judged { case, found, is_right }
+        CaseResult { case, found, is_right }
     });
     let judged = judged.collect();
     let report = Report::new(args.command.join(" "), vectors, judged);

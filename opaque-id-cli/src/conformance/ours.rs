@@ -145,7 +145,7 @@ macro_rules! resources {
         ) -> Option<Box<dyn Operations>> {
             Some(match (prefix, domain, kind, form) {
                 ("order", "legacy_user", "uuid7", "text") => {
-                    Box::new(Typed::<OfDomain>(keyring, PhantomData))
+                    Box::new(Typed::<OrderWithDomain>(keyring, PhantomData))
                 }
                 $(("user", "user", $kind, $form) => {
                     Box::new(Typed::<$name>(keyring, PhantomData))
@@ -163,7 +163,7 @@ macro_rules! resources {
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "order", domain = "legacy_user")]
-struct OfDomain;
+struct OrderWithDomain;
 
 resources! {
     Uuid7Text: Uuid7, "uuid7", "text";

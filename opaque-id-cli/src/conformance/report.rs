@@ -52,14 +52,14 @@ struct Difference {
 }
 
 /// `None` means that the program does not implement the operation.
-pub(super) struct Judged {
+pub(super) struct CaseResult {
     pub(super) case: Case,
     pub(super) found: Value,
     pub(super) is_right: Option<bool>,
 }
 
 impl Report {
-    pub(super) fn new(command: String, vectors: usize, judged: Vec<Judged>) -> Self {
+    pub(super) fn new(command: String, vectors: usize, judged: Vec<CaseResult>) -> Self {
         let mut report = Self {
             command,
             vectors: Counts::default(),
@@ -69,7 +69,7 @@ impl Report {
             differences: Vec::new(),
         };
         let [mut of_vectors, mut of_random] = [(); 2].map(|()| BTreeMap::<_, Counts>::new());
-        for (i, Judged { case, found, is_right }) in judged.into_iter().enumerate() {
+        for (i, CaseResult { case, found, is_right }) in judged.into_iter().enumerate() {
             let Some(is_right) = is_right else {
                 report.unsupported += 1;
                 continue;

@@ -18,7 +18,7 @@ use opaque_id_core::key::KeyKind;
 use opaque_id_core::keyring::{KeyId, RuntimeResource};
 
 use crate::args::FunctionDialect;
-use crate::resources::Described;
+use crate::resources::ResourceSettings;
 
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -75,13 +75,13 @@ impl Schema {
 
     pub(crate) fn install(
         &self,
-        resources: &[Described],
+        resources: &[ResourceSettings],
         keyring: &Keyring,
         only_subkeys: bool,
     ) -> Result<String, Box<dyn Error>> {
-        let resources = resources.iter().map(|described| {
-            Resource::new(described, keyring)
-                .map_err(|error| Box::from(format!("`{}`: {error}", described.prefix)))
+        let resources = resources.iter().map(|settings| {
+            Resource::new(settings, keyring)
+                .map_err(|error| Box::from(format!("`{}`: {error}", settings.prefix)))
         });
         let resources = resources.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
         let schema = &self.name;
@@ -91,11 +91,12 @@ impl Schema {
         })
     }
 
-    pub(crate) fn drop(&self, resources: &[Described]) -> Result<String, String> {
-        let prefixes = resources.iter().map(|Described { prefix, .. }| match is_prefix(prefix) {
-            true => Ok(prefix.as_str()),
-            false => Err(format!("invalid prefix {prefix:?}")),
-        });
+    pub(crate) fn drop(&self, resources: &[ResourceSettings]) -> Result<String, String> {
+        let prefixes =
+            resources.iter().map(|ResourceSettings { prefix, .. }| match is_prefix(prefix) {
+                true => Ok(prefix.as_str()),
+                false => Err(format!("invalid prefix {prefix:?}")),
+            });
         let prefixes = prefixes.collect::<Result<Vec<_>, String>>()?;
         Ok(match self.dialect {
             FunctionDialect::Postgres => postgres::drop(&self.name, &prefixes),
@@ -105,8 +106,8 @@ impl Schema {
 }
 
 impl<'r> Resource<'r> {
-    fn new(described: &'r Described, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
-        let Described { prefix, domain, key, form, .. } = described;
+    fn new(settings: &'r ResourceSettings, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+        let ResourceSettings { prefix, domain, key, form, .. } = settings;
         let (key, form, is_int) = (*key, *form, key.is_integer());
         let uses: [bool; COLUMNS.len()] = match form {
             FormKind::TEXT => [true, false, false, is_int, false],

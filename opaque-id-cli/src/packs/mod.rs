@@ -12,9 +12,9 @@ use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{ColumnName, Conversion, Location, Normalizer, Problem, TableName, Verified};
 
-use crate::args::{FromTable, Goal, NormalizerKind, OfColumn, PackSettings, PackedTable, Packs};
+use crate::args::{ColumnArgs, FromTable, Goal, NormalizerKind, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
-use crate::resources::Described;
+use crate::resources::ResourceSettings;
 use crate::{files, output, secrets, with_causes};
 use database::Database;
 use settings::Contents;
@@ -118,8 +118,9 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             (None, None) => return Err("expected a file, or --from".into()),
         },
     };
-    let keyring = resource::of_audience(&args.resource, &secrets::keyring(&args.resource.secrets)?);
-    let Described { prefix, domain, key, form, .. } = &resource::named(&args.resource)?;
+    let keyring =
+        resource::audience_keyring(&args.resource, &secrets::keyring(&args.resource.secrets)?);
+    let ResourceSettings { prefix, domain, key, form, .. } = &resource::named(&args.resource)?;
     if !form.is_mapped() {
         RuntimeResource::new(&keyring, prefix, domain, *key, *form)?;
     }
@@ -194,7 +195,7 @@ fn name(args: &PackedTable) -> TableName {
     TableName::new(&args.table).context(&args.context)
 }
 
-fn named(of: &OfColumn) -> Result<Option<ColumnName>> {
+fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     let (index, plaintext) = (of.index.as_deref(), of.plaintext.as_deref());
     let named = |column: &String| {
         let name = RuntimePacks::<Uuid>::column(column, &of.id, index, plaintext).ok_or(
@@ -208,7 +209,7 @@ fn named(of: &OfColumn) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
-fn normalizer(of: &OfColumn) -> Option<Normalizer> {
+fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
     of.index.as_ref().map(|_| match of.normalize {
         NormalizerKind::Exact => Normalizer::Exact,
         NormalizerKind::Nfc => Normalizer::Nfc,

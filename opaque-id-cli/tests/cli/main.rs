@@ -25,10 +25,10 @@ const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
 
 /// Returns a command line. Spaces separate its words.
 fn opaque_id(entries: &str, line: &str) -> Command {
-    of_words(entries, &line.split(' ').collect::<Vec<_>>())
+    command_with(entries, &line.split(' ').collect::<Vec<_>>())
 }
 
-fn of_words(entries: &str, args: &[&str]) -> Command {
+fn command_with(entries: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
     command.args(args).env_remove("OPAQUE_ID_KEYS");
     if !entries.is_empty() {
@@ -316,7 +316,7 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
         let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
         for args in [args, &upper] {
             // The environment has a valid secret as well.
-            let output = output(&mut of_words(&other_entry(1), args));
+            let output = output(&mut command_with(&other_entry(1), args));
             let printed = format!("{}{}", stdout(&output), stderr(&output)).to_lowercase();
             let digits = printed.split(|c: char| !c.is_ascii_hexdigit());
             let longest = digits.map(str::len).max();
@@ -464,13 +464,13 @@ fn all_ids_of_a_line_are_opened() {
     std::fs::write(&file, "[resource.user]\nkey = \"int\"\n[resource.part]\nkey = \"int\"\n")
         .expect("written");
     let file = file.path().to_str().expect("UTF-8");
-    let opened = output(&mut of_words(&entry(), &["open", "--resources", file, &line]));
+    let opened = output(&mut command_with(&entry(), &["open", "--resources", file, &line]));
     let expected = format!("{user}  1  integer  key id 0\n{part}  2  integer  key id 0\n");
     assert_eq!(stdout(&opened), expected);
     // The second id is of another resource.
     let line = format!("[{},{}]", seal("user", 1, plain), seal("part", 2, plain));
     let args = ["open", "--prefix", "user", "--key", "int", &line];
-    let opened = output(&mut of_words(&entry(), &args));
+    let opened = output(&mut command_with(&entry(), &args));
     assert!(stdout(&opened).contains("  1  integer  key id 0"), "{}", stdout(&opened));
     refuses(&opened, 1, "part");
 }

@@ -41,7 +41,7 @@ fn names_never_become_other_sql() {
         for name in HOSTILE {
             let words: Vec<_> = command.split(' ').map(|word| word.replace("{}", name)).collect();
             let words: Vec<_> = words.iter().map(String::as_str).collect();
-            let mut command = of_words(&entries, &words);
+            let mut command = command_with(&entries, &words);
             command.env("DATABASE_URL", format!("sqlite://{}?mode=rwc", file.display()));
             let refused = output(&mut command);
             assert!(!refused.status.success(), "{words:?}");

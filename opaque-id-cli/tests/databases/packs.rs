@@ -21,7 +21,7 @@ use opaque_id_tests::conformance::packs::{Initials, initial};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::sql::on_a_thread;
-use opaque_id_tests::tools::of_pypi;
+use opaque_id_tests::tools::from_pypi;
 use serde_json::{Value, json};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::{PgConnectOptions, PgPool};
@@ -1433,7 +1433,7 @@ fn packs_of_erased_people(database: &Database) -> Result {
     let (erased, kept) = (texts(true), texts(false));
     let reader = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/read_packs.py");
     let tools = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pack-tools");
-    let tools = of_pypi(&tools, &["cryptography==50.0.2", "zstandard==0.25.0"])?;
+    let tools = from_pypi(&tools, &["cryptography==50.0.2", "zstandard==0.25.0"])?;
     let read = || -> Result<[u64; 4]> {
         let given = json!({
             "secret": OLD.split_once(':').ok_or("a key id")?.1, "domain": "event", "table": "events",

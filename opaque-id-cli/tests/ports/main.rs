@@ -10,7 +10,7 @@ use std::{env, fs, thread};
 
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::tools::{of_pypi, run, with_input};
+use opaque_id_tests::tools::{from_pypi, run, with_input};
 use opaque_id_tests::{Result, servers};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn port(name: &str) -> PathBuf {
 }
 
 fn tools() -> Result<PathBuf> {
-    of_pypi(&folder("port-tools"), &TOOLS)
+    from_pypi(&folder("port-tools"), &TOOLS)
 }
 
 /// Returns an empty folder.

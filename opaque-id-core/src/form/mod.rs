@@ -165,7 +165,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ids that open",
     label = "a made-up id opens to a random key",
     note = "page by cursors: `keyring.seal_cursor(last_row.id)` and `keyring.open_cursor(cursor)?`",
-    note = "or look up the row first, and use `Position::of_row(row.id)`",
+    note = "or look up the row first, and use `Position::from_row(row.id)`",
     note = "or use a form with a tag, which refuses made-up ids: `tagged`, or for an integer `text` or `uuid`"
 )]
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}

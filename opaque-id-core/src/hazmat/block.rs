@@ -36,10 +36,10 @@ impl AesBlock {
             let decrypt = encrypt.inverse();
             return Self(Backend::X86 { encrypt, decrypt });
         }
-        Self::of_crate(key)
+        Self::portable(key)
     }
 
-    fn of_crate(key: &[u8; 16]) -> Self {
+    fn portable(key: &[u8; 16]) -> Self {
         Self(Backend::Crate(aes::Aes128::new(key.into())))
     }
 
@@ -107,7 +107,7 @@ mod tests {
     fn known_answers_of_nist() {
         let known = vectors().filter(|(test, _)| !test.starts_with("MCT"));
         for (test, [key, plaintext, ciphertext]) in known {
-            for new in [AesBlock::new, AesBlock::of_crate] {
+            for new in [AesBlock::new, AesBlock::portable] {
                 let aes = new(&key.to_be_bytes());
                 assert_eq!(aes.encrypt(plaintext), ciphertext, "{test}");
                 assert_eq!(aes.decrypt(ciphertext), plaintext, "{test}");
@@ -133,7 +133,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "400,000 blocks")]
     fn monte_carlo_tests_of_nist() {
         for (test, [key, plaintext, ciphertext]) in vectors() {
-            for new in [AesBlock::new, AesBlock::of_crate] {
+            for new in [AesBlock::new, AesBlock::portable] {
                 let of_first = |act, first| monte_carlo(new, act, key, first);
                 match test {
                     "MCT-encrypt" => assert_eq!(of_first(AesBlock::encrypt, plaintext), ciphertext),
@@ -147,7 +147,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_cpu_agrees_with_the_aes_crate(key: [u8; 16], block: u128) {
-            let (ours, theirs) = (AesBlock::new(&key), AesBlock::of_crate(&key));
+            let (ours, theirs) = (AesBlock::new(&key), AesBlock::portable(&key));
             prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
             prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));
             prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);

@@ -138,10 +138,10 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
         if let Some(cpu) = Instructions::detect() {
             return Self(Backend::X86(core::array::from_fn(|i| RoundKeys::new(cpu, &keys[i]))));
         }
-        Self::of_crate(keys)
+        Self::portable(keys)
     }
 
-    fn of_crate(keys: &[[u8; 16]; ROUNDS]) -> Self {
+    fn portable(keys: &[[u8; 16]; ROUNDS]) -> Self {
         Self(Backend::Crate(core::array::from_fn(|i| aes::Aes128Enc::new(&keys[i].into()))))
     }
 
@@ -208,7 +208,7 @@ mod tests {
         fn every_cpu_agrees_with_the_aes_crate(
             keys: [[u8; 16]; 6], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK,
         ) {
-            let (ours, theirs) = (Feistel::<6>::new(&keys), Feistel::<6>::of_crate(&keys));
+            let (ours, theirs) = (Feistel::<6>::new(&keys), Feistel::<6>::portable(&keys));
             let halves = Halves::new(hi, lo).expect("in range");
             prop_assert_eq!(ours.encrypt(halves), theirs.encrypt(halves));
             prop_assert_eq!(ours.decrypt(halves), theirs.decrypt(halves));

@@ -42,10 +42,10 @@ impl Ff1 {
         if let Some(cpu) = Instructions::detect() {
             return Self(Backend::X86(Ff1Keys::new(cpu, key, FIRST)));
         }
-        Self::of_crate(key)
+        Self::portable(key)
     }
 
-    fn of_crate(key: &[u8; 16]) -> Self {
+    fn portable(key: &[u8; 16]) -> Self {
         let aes = aes::Aes128Enc::new(key.into());
         let first = encrypt_block(&aes, FIRST);
         Self(Backend::Crate { aes, first })
@@ -131,7 +131,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_cpu_agrees_with_the_aes_crate(key: [u8; 16], block in 0..1_u64 << FF1_BITS) {
-            let (ours, theirs) = (Ff1::new(&key), Ff1::of_crate(&key));
+            let (ours, theirs) = (Ff1::new(&key), Ff1::portable(&key));
             prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
             prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));
             prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);

@@ -287,7 +287,7 @@ fn ff1_encrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32)
         a = _mm_and_si128(_mm_add_epi32(a, ff1_round(keys, *even, b)), mask);
         b = _mm_and_si128(_mm_add_epi32(b, ff1_round(keys, *odd, a)), mask);
     }
-    (of_lane(a), of_lane(b))
+    (lane_to_u32(a), lane_to_u32(b))
 }
 
 #[inline(never)]
@@ -298,7 +298,7 @@ fn ff1_decrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32)
         b = _mm_and_si128(_mm_sub_epi32(b, ff1_round(keys, *odd, a)), mask);
         a = _mm_and_si128(_mm_sub_epi32(a, ff1_round(keys, *even, b)), mask);
     }
-    (of_lane(a), of_lane(b))
+    (lane_to_u32(a), lane_to_u32(b))
 }
 
 #[inline]
@@ -309,6 +309,6 @@ fn lane(number: u32) -> __m128i {
 
 #[inline]
 #[target_feature(enable = "aes,avx")]
-fn of_lane(lane: __m128i) -> u32 {
+fn lane_to_u32(lane: __m128i) -> u32 {
     _mm_cvtsi128_si32(lane).cast_unsigned()
 }

@@ -14,7 +14,7 @@ struct Logs {
 
 static LOGS: RwLock<Option<Logs>> = RwLock::new(None);
 
-fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
+fn with_logs_audience(keyring: Keyring) -> (Keyring, Keyring) {
     let of_logs = keyring.for_audience(form::LOGS_AUDIENCE);
     (keyring, of_logs)
 }
@@ -32,7 +32,7 @@ fn of_logs(keyring: Keyring) -> (Keyring, Keyring) {
 /// The [`manual`](crate::manual#logs) has an example.
 pub fn reveal_in_logs(keyring: impl Into<SharedKeyring>) {
     let shared = keyring.into();
-    let last = of_logs(shared.current());
+    let last = with_logs_audience(shared.current());
     *LOGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Logs { shared, last });
 }
 
@@ -66,7 +66,7 @@ fn current() -> Option<Keyring> {
         }
         keyring
     };
-    let last = of_logs(keyring);
+    let last = with_logs_audience(keyring);
     let of_logs = last.1.clone();
     if let Some(logs) = LOGS.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
         logs.last = last;

@@ -118,8 +118,8 @@ impl Keyring {
     /// ```
     #[must_use]
     pub fn for_audience(&self, name: &str) -> Self {
-        let of_audience = |secret: &Option<Secret>| Some(secret.as_ref()?.of_audience(name));
-        let secrets = self.0.secrets.each_ref().map(of_audience);
+        let for_audience = |secret: &Option<Secret>| Some(secret.as_ref()?.for_audience(name));
+        let secrets = self.0.secrets.each_ref().map(for_audience);
         Self::new(self.0.sealing, secrets, Arc::clone(&self.0.opened))
     }
 
@@ -188,7 +188,7 @@ impl Keyring {
         let id = block.and_then(|block| internal(cursor::unblock::<T::Key>(keys, block)));
         let id: T::Internal = id.ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
-        Ok(Position::of_row(id))
+        Ok(Position::from_row(id))
     }
 
     /// Seals an id again with the sealing secret, without the database. An id of this secret does not change.

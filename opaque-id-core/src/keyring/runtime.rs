@@ -61,7 +61,7 @@ impl RuntimeResource {
     /// # Errors
     /// The same as [`new`](Self::new).
     #[doc(hidden)]
-    pub fn of_subkeys<'s>(
+    pub fn with_subkeys<'s>(
         prefix: &str,
         key: KeyKind,
         form: FormKind,
@@ -69,8 +69,8 @@ impl RuntimeResource {
     ) -> Result<Self, Invalid> {
         let resource = Self::without_subkeys(prefix, KeyId::ALL[0], key, form)?;
         let subkeys = KeyId::ALL.map(|key_id| {
-            let of_ids = subkeys(key_id)?;
-            Some(stack::wiped(|| Box::new(Subkeys::of_ids(of_ids))))
+            let id_subkeys = subkeys(key_id)?;
+            Some(stack::wiped(|| Box::new(Subkeys::from_ids(id_subkeys))))
         });
         Ok(Self { subkeys, ..resource })
     }

@@ -189,7 +189,7 @@ impl Secret {
         Self::of(prk, self.is_public)
     }
 
-    pub(super) fn of_audience(&self, name: &str) -> Self {
+    pub(super) fn for_audience(&self, name: &str) -> Self {
         let derive = |bytes: &[u8; 32]| Self::new(&MasterSecret::from(*bytes));
         // An audience of a public secret is public.
         Self { is_public: self.is_public, ..with_subkey(&self.prk, Label::Audience, name, derive) }

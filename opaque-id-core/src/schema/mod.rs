@@ -36,7 +36,7 @@ struct Shape {
 
 const EXTENSION: &str = "x-opaque-id";
 
-fn of_id<T: OpaqueId>() -> Shape {
+fn id_shape<T: OpaqueId>() -> Shape {
     let example = External::<T>::example().to_string();
     let is_uuid = [UuidForm::NAME, MappedUuid::NAME].contains(&T::Form::NAME);
     Shape {
@@ -54,7 +54,7 @@ fn of_id<T: OpaqueId>() -> Shape {
     }
 }
 
-fn of_cursor<T: OpaqueId>() -> Shape {
+fn cursor_shape<T: OpaqueId>() -> Shape {
     Shape {
         name: format!("{}_cursor", T::PREFIX),
         description: format!("A position in a list of `{}` rows. Opaque.", T::PREFIX),

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use schemars1::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{EXTENSION, Shape, of_cursor, of_id};
+use super::{EXTENSION, Shape, cursor_shape, id_shape};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
@@ -47,4 +47,4 @@ macro_rules! schemas {
     )*};
 }
 
-schemas! { External: of_id, Cursor: of_cursor, }
+schemas! { External: id_shape, Cursor: cursor_shape, }

@@ -46,7 +46,7 @@ impl<T: MappedResource> Mapping<T> {
     /// If a name is invalid.
     #[must_use]
     #[track_caller]
-    pub fn of_rows(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
+    pub fn for_rows(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
         Self::with_table(Table::for_rows(table, id, uuid))
     }
 
@@ -296,7 +296,7 @@ macro_rules! uuid_map {
             #[must_use]
             #[track_caller]
             pub fn new(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
-                Self($crate::mapping::Mapping::of_rows(table, id, uuid))
+                Self($crate::mapping::Mapping::for_rows(table, id, uuid))
             }
         }
 

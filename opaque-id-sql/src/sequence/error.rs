@@ -55,15 +55,15 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("Duplicate entry '123456' for key 'PRIMARY'")]
-    struct OfDatabase;
+    struct DatabaseError;
 
     #[test]
     fn messages_do_not_repeat_the_databases() {
         let errors: [Box<dyn Error>; 4] = [
-            Box::new(MappingError::Database(OfDatabase)),
-            Box::new(MappingError::Conflict(OfDatabase)),
-            Box::new(SequenceError::Database(OfDatabase)),
-            Box::new(SequenceError::Conflict(OfDatabase)),
+            Box::new(MappingError::Database(DatabaseError)),
+            Box::new(MappingError::Conflict(DatabaseError)),
+            Box::new(SequenceError::Database(DatabaseError)),
+            Box::new(SequenceError::Conflict(DatabaseError)),
         ];
         for error in errors {
             assert!(!error.to_string().contains("123456"), "{error}");

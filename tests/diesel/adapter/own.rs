@@ -85,7 +85,7 @@ async fn newtypes(database: &Database) -> Verdict {
     run!(shop.execute(diesel::update(&moved).set(&moved)))?;
     let found = || users::table.find(moved.id);
     assert_eq!(run!(shop.first::<Member>(found().select(Member::as_select())))?, moved);
-    let domain = run!(shop.first::<OfDomain>(found().select((users::id, users::name))))?;
+    let domain = run!(shop.first::<DomainRow>(found().select((users::id, users::name))))?;
     assert_eq!(Internal::<User>::from(domain.id), moved.id.into());
     Ok(Passed)
 }

@@ -2,7 +2,7 @@
 //! before them.
 
 use testcontainers::runners::SyncRunner;
-use testcontainers::{Container as Running, ContainerRequest, GenericImage, ImageExt};
+use testcontainers::{Container as ChildGuard, ContainerRequest, GenericImage, ImageExt};
 
 use super::container;
 use super::image::{self, docker};
@@ -59,7 +59,7 @@ pub struct Node {
     pub name: String,
     kind: Kind,
     port: u16,
-    running: Running<GenericImage>,
+    running: ChildGuard<GenericImage>,
 }
 
 impl Cluster {

@@ -16,7 +16,7 @@ use testcontainers::core::client::ClientError;
 use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::SyncRunner;
 use testcontainers::{
-    Container as Running, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
+    Container as ChildGuard, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
 };
 
 use super::image;
@@ -33,7 +33,7 @@ const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's pac
 pub struct Container {
     pub url: String,
     kind: Kind,
-    running: Running<GenericImage>,
+    running: ChildGuard<GenericImage>,
     /// The network. It is removed after the container.
     _network: Network,
 }
@@ -141,7 +141,7 @@ impl Container {
         Self::new(kind, running, network)
     }
 
-    fn new(kind: Kind, running: Running<GenericImage>, network: Network) -> Result<Self> {
+    fn new(kind: Kind, running: ChildGuard<GenericImage>, network: Network) -> Result<Self> {
         Ok(Self { url: url(kind, &running)?, kind, running, _network: network })
     }
 
@@ -214,7 +214,7 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
 
 /// Returns the container's own address if it can be reached. Behind Docker's proxy a request of more than 20
 /// kB waits for 40 ms.
-fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
+fn url(kind: Kind, running: &ChildGuard<GenericImage>) -> Result<String> {
     let is_reached =
         |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok();
     let own = own_ip(running)?.map(|ip| SocketAddr::new(ip, port(kind)));
@@ -231,7 +231,7 @@ fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
     })
 }
 
-fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
+fn own_ip(running: &ChildGuard<GenericImage>) -> Result<Option<IpAddr>> {
     let container = with_docker(async |docker| docker.inspect_container(running.id(), None).await)?;
     let networks = container.network_settings.and_then(|all| all.networks);
     let mut addresses =

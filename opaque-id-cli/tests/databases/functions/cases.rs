@@ -65,13 +65,13 @@ fn every_vector(database: &Database) -> Result {
     }
     let mut checked = 0;
     for vectors in resources.values() {
-        of_one_resource(database, vectors)?;
+        check_one_resource(database, vectors)?;
         checked += vectors.len();
     }
     expect("vectors", checked, 997)
 }
 
-fn of_one_resource(database: &Database, vectors: &[Value]) -> Result {
+fn check_one_resource(database: &Database, vectors: &[Value]) -> Result {
     let field = |name: &str| vectors[0][name].as_str().ok_or(format!("no {name}"));
     let kind = field("kind")?.replace("i64", "int");
     let functions = Functions {

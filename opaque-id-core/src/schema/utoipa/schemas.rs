@@ -9,7 +9,7 @@ use super::utoipa::{PartialSchema, ToSchema};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
-use crate::schema::{EXTENSION, Shape, of_cursor, of_id};
+use crate::schema::{EXTENSION, Shape, cursor_shape, id_shape};
 
 impl From<Shape> for RefOr<Schema> {
     fn from(shape: Shape) -> Self {
@@ -43,4 +43,4 @@ macro_rules! schemas {
     )*};
 }
 
-schemas! { External: of_id, Cursor: of_cursor, }
+schemas! { External: id_shape, Cursor: cursor_shape, }

@@ -70,7 +70,7 @@ const FRAMEWORK: Framework = Framework {
             let rows =
                 resource("/rows").route(get().to(row_of_query)).route(post().to(row_of_json));
             let all = scope("")
-                .wrap(from_fn(of_partner))
+                .wrap(from_fn(lend_partner_keyring))
                 .service(rows)
                 .route("/rows/{id}", get().to(row_of_path))
                 .route("/forms", route().to(row_of_form))
@@ -180,13 +180,13 @@ async fn in_a_span(
     next.call(request).instrument(span).await
 }
 
-async fn of_partner(
+async fn lend_partner_keyring(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let keyring = request.app_data::<SharedKeyring>().expect("configured");
     let partner = request.headers().get("partner").map(|name| name.as_bytes());
-    let keyring = audiences::of_partner(keyring, partner);
+    let keyring = audiences::partner_keyring(keyring, partner);
     if let Some(keyring) = keyring {
         request.extensions_mut().insert(keyring);
     }

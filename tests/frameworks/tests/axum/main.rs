@@ -122,7 +122,7 @@ const FRAMEWORK: Framework = Framework {
             .route("/viewed", get(viewed))
             .layer(lend_keyring_by({
                 let keyring = keyring.clone();
-                move |request| of_partner(&keyring, request)
+                move |request| partner_keyring(&keyring, request)
             }))
             .with_state(keyring);
         start(router)
@@ -204,8 +204,11 @@ async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
 
 async fn their_json(axum::Json(_): axum::Json<shop::Invite>) {}
 
-fn of_partner(keyring: &SharedKeyring, request: &Request) -> Option<Keyring> {
-    audiences::of_partner(keyring, request.headers().get("partner").map(|name| name.as_bytes()))
+fn partner_keyring(keyring: &SharedKeyring, request: &Request) -> Option<Keyring> {
+    audiences::partner_keyring(
+        keyring,
+        request.headers().get("partner").map(|name| name.as_bytes()),
+    )
 }
 
 #[derive(serde::Deserialize)]

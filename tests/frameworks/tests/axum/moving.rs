@@ -105,7 +105,7 @@ fn layer(app: &App, shown: IdRange<Internal<Order>>, period: Range<SystemTime>) 
     OldIdsLayer::new().of(orders.build(&app.keyring).expect("integers do not look like ids"))
 }
 
-fn of_today() -> Router<App> {
+fn current_api() -> Router<App> {
     Router::new().route("/orders", get(old_list)).route("/orders/{id}", get(todays))
 }
 
@@ -151,7 +151,7 @@ fn an_api_moves_without_an_outage() {
 
     let now = SystemTime::now();
     let period = now..now + Duration::from_secs(183 * 86_400);
-    let today = start(of_today());
+    let today = start(current_api());
     let accepting = start(that_accepts().layer(layer(&app, IdRange::all(), period.clone())));
     let answering = start(that_answers().layer(layer(&app, IdRange::all(), period.clone())));
 

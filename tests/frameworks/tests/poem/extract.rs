@@ -1,5 +1,5 @@
 use opaque_id_core::Keyring;
-use opaque_id_web::{PROBLEM_JSON, Place, Placed, Problem, extract};
+use opaque_id_web::{JsonContent, PROBLEM_JSON, Place, Problem, extract};
 use poem::web::{self, Data};
 use poem::{Error, FromRequest, Request, RequestBody, Response, Result};
 use serde::de::DeserializeOwned;
@@ -29,7 +29,7 @@ impl<'a, T: DeserializeOwned + Send> FromRequest<'a> for Json<T> {
         let body = body.take()?.into_bytes().await?;
         let theirs = async || {
             let mut body = RequestBody::new(body.clone().into());
-            web::Json::<Placed<T>>::from_request(request, &mut body).await
+            web::Json::<JsonContent<T>>::from_request(request, &mut body).await
         };
         let failed = match extract(keyring, None, Place::Body, theirs()).await {
             Ok(theirs) => return Ok(Self(theirs.0.0)),

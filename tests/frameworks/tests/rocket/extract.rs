@@ -2,7 +2,7 @@ use std::convert::Infallible;
 
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, IdError, Keyring};
-use opaque_id_web::{Place, Placed, Problem, Refusal, extract};
+use opaque_id_web::{JsonContent, Place, Problem, Refusal, extract};
 use rocket::data::{self, FromData, Limits};
 use rocket::http::Status;
 use rocket::outcome::Outcome;
@@ -65,9 +65,9 @@ async fn read<T: DeserializeOwned>(request: &Request<'_>, data: Data<'_>) -> Res
     if !body.is_complete() {
         return Err(other(Status::PayloadTooLarge));
     }
-    let parse = async || serde_json::from_slice::<Placed<T>>(&body);
+    let parse = async || serde_json::from_slice::<JsonContent<T>>(&body);
     let failed = match extract(keyring.clone(), None, Place::Body, parse()).await {
-        Ok(Placed(value)) => return Ok(value),
+        Ok(JsonContent(value)) => return Ok(value),
         Err(failed) => failed,
     };
     let (_, refusal) = failed.again(parse()).await;

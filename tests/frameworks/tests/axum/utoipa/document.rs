@@ -11,7 +11,7 @@ use opaque_id_core::{Cursor, External, Keyring};
 use serde_json::{Value, json};
 
 use super::utoipa::{self, OpenApi};
-use opaque_id_tests::tools::{of_pypi, run};
+use opaque_id_tests::tools::{from_pypi, run};
 use opaque_id_tests_frameworks::shop::User;
 
 type UserId = External<User>;
@@ -66,7 +66,7 @@ fn ids_pages_and_problems_are_in_the_schema() {
 #[test]
 fn it_is_valid() -> opaque_id_tests::Result {
     let folder = FilePath::new(env!("CARGO_TARGET_TMPDIR"));
-    let tools = of_pypi(&folder.join("validator"), &["openapi-spec-validator==0.9.0"])?;
+    let tools = from_pypi(&folder.join("validator"), &["openapi-spec-validator==0.9.0"])?;
     let file = folder.join(format!("{}.json", module_path!().replace("::", "-")));
     std::fs::write(&file, Api::openapi().to_json()?)?;
     run(Command::new(tools.join("openapi-spec-validator")).arg(file)).map(drop)
