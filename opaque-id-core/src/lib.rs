@@ -60,7 +60,7 @@ pub mod manual {}
 // documents, because it takes precedence.
 #[cfg(doc)]
 pub mod guide {
-    #[doc = "[by form]: crate::manual#which-form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
+    #[doc = "[by form]: crate::manual#which-form\n[defense]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
     #[doc = "[specification]: crate::guide::format\n[the runbook]: crate::guide::operations\n"]
     #[doc = include_str!("guide/why.md")]
     pub mod why {}

@@ -14,7 +14,7 @@ pub(crate) enum StoredType {
     Unsigned32,
 }
 
-pub(crate) enum Judgement {
+pub(crate) enum Judgment {
     Right(StoredType),
     Wrong(StoredType, String),
     /// The reason why the column is not judged.
@@ -23,7 +23,7 @@ pub(crate) enum Judgement {
     NoId,
 }
 
-impl Judgement {
+impl Judgment {
     /// The column's name, its declared length and its values count together.
     pub(crate) fn for_text(
         column: &str,
@@ -48,7 +48,7 @@ impl Judgement {
         match self {
             Self::Wrong(StoredType::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
             Self::Wrong(..) => Self::NoId,
-            judgement => judgement,
+            judgment => judgment,
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct Key {
     pub(crate) place: Place,
     pub(crate) is_declared: bool,
     pub(crate) found: String,
-    pub(crate) judgement: Judgement,
+    pub(crate) judgment: Judgment,
 }
 
 pub(crate) struct ForeignKey {
@@ -211,7 +211,7 @@ pub(crate) fn drafts(
 ) -> (Report, Vec<Draft>) {
     keys.retain(|key| !is_excluded(exclude, &key.place.0, &key.place.1));
     for key in keys.iter_mut().filter(|key| !key.is_declared) {
-        key.judgement = std::mem::replace(&mut key.judgement, Judgement::NoId).for_undeclared();
+        key.judgment = std::mem::replace(&mut key.judgment, Judgment::NoId).for_undeclared();
     }
     let keys = by_place(keys);
     let roots = Roots::new(&keys, foreign_keys);
@@ -219,15 +219,15 @@ pub(crate) fn drafts(
     for (place, key) in &keys {
         let root = roots.of(key);
         let stored = roots.wanted(place);
-        let problem = match (&key.judgement, stored) {
-            (Judgement::Right(is), Some(stored)) if *is == stored => {
+        let problem = match (&key.judgment, stored) {
+            (Judgment::Right(is), Some(stored)) if *is == stored => {
                 report.right += usize::from(key.is_declared);
                 continue;
             }
-            (Judgement::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
+            (Judgment::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
             // The column's own values do not show the fault.
-            (Judgement::Unknown(_) | Judgement::NoId, Some(_))
-                if let Judgement::Wrong(_, problem) = &root.judgement
+            (Judgment::Unknown(_) | Judgment::NoId, Some(_))
+                if let Judgment::Wrong(_, problem) = &root.judgment
                     && key.found == root.found =>
             {
                 problem.clone()
@@ -236,11 +236,11 @@ pub(crate) fn drafts(
                 "a column that references it stores integers of 64 bits".to_owned()
             }
             (_, Some(_)) => "the referenced column stores keys of a different type".to_owned(),
-            (_, None) => match root.judgement {
-                Judgement::Unknown(reason) if root.place == *place => {
+            (_, None) => match root.judgment {
+                Judgment::Unknown(reason) if root.place == *place => {
                     format!("not judged: {reason}")
                 }
-                Judgement::Unknown(_) => {
+                Judgment::Unknown(_) => {
                     "not judged, because the referenced column is not".to_owned()
                 }
                 _ => continue,
@@ -300,7 +300,7 @@ impl<'k> Roots<'k> {
         for foreign in foreign_keys {
             roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
         }
-        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(StoredType::Integer));
+        let is_wide = |key: &&Key| matches!(key.judgment, Judgment::Right(StoredType::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
     }
@@ -319,15 +319,15 @@ impl<'k> Roots<'k> {
     /// An integer must be as wide as the widest column that references it.
     fn wanted(&self, place: &Place) -> Option<StoredType> {
         let root = self.of(self.keys.get(place)?);
-        match root.judgement {
-            Judgement::Right(StoredType::Integer32 | StoredType::Unsigned32)
-            | Judgement::Wrong(StoredType::Integer32 | StoredType::Unsigned32, _)
+        match root.judgment {
+            Judgment::Right(StoredType::Integer32 | StoredType::Unsigned32)
+            | Judgment::Wrong(StoredType::Integer32 | StoredType::Unsigned32, _)
                 if self.wide.contains(&root.place) =>
             {
                 Some(StoredType::Integer)
             }
-            Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
-            Judgement::Unknown(_) | Judgement::NoId => None,
+            Judgment::Right(stored) | Judgment::Wrong(stored, _) => Some(stored),
+            Judgment::Unknown(_) | Judgment::NoId => None,
         }
     }
 }
@@ -346,7 +346,7 @@ pub(crate) async fn key_columns(
     let mut ids = Vec::new();
     for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
         let mut version = 0;
-        if let Judgement::Right(StoredType::Bytes) = key.judgement
+        if let Judgment::Right(StoredType::Bytes) = key.judgment
             && let Some((table, digit)) = sample(place)
         {
             // The product has the type of a count on all databases.
@@ -357,13 +357,13 @@ pub(crate) async fn key_columns(
             );
             version = connection.number(versions).await?.signum();
         }
-        let kinds: &[_] = match (&key.judgement, version) {
-            (Judgement::Right(StoredType::Integer), _) => &["i64"],
-            (Judgement::Right(StoredType::Integer32), _) => &["i32"],
-            (Judgement::Right(StoredType::Unsigned32), _) => &["u32"],
-            (Judgement::Right(StoredType::Bytes), 1) => &["Uuid7"],
-            (Judgement::Right(StoredType::Bytes), -1) => &["Uuid"],
-            (Judgement::Right(StoredType::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
+        let kinds: &[_] = match (&key.judgment, version) {
+            (Judgment::Right(StoredType::Integer), _) => &["i64"],
+            (Judgment::Right(StoredType::Integer32), _) => &["i32"],
+            (Judgment::Right(StoredType::Unsigned32), _) => &["u32"],
+            (Judgment::Right(StoredType::Bytes), 1) => &["Uuid7"],
+            (Judgment::Right(StoredType::Bytes), -1) => &["Uuid"],
+            (Judgment::Right(StoredType::Bytes), _) => &["Uuid7", "Uuid", "Ulid", "StructuredKey"],
             _ => &[],
         };
         ids.push(KeyColumn {
@@ -476,9 +476,9 @@ pub(crate) fn text_problem(ignores_case: bool) -> String {
 mod tests {
     use super::*;
 
-    fn key((table, column): (&str, &str), judgement: Judgement) -> Key {
+    fn key((table, column): (&str, &str), judgment: Judgment) -> Key {
         let place = (table.to_owned(), column.to_owned());
-        Key { place, is_declared: true, found: String::new(), judgement }
+        Key { place, is_declared: true, found: String::new(), judgment }
     }
 
     fn foreign_key(from: (&str, &str), to: (&str, &str)) -> ForeignKey {
@@ -495,7 +495,7 @@ mod tests {
     fn an_integer_is_as_wide_as_the_widest_that_references_it() {
         let references = |table| foreign_key((table, "team_id"), ("teams", "id"));
         let found = |cars: StoredType| {
-            let key = |table, column, stored| key((table, column), Judgement::Right(stored));
+            let key = |table, column, stored| key((table, column), Judgment::Right(stored));
             let keys = vec![
                 key("teams", "id", StoredType::Integer32),
                 key("users", "team_id", StoredType::Integer32),
@@ -516,10 +516,10 @@ mod tests {
     fn names_on_the_other_side_of_a_foreign_key_are_checked() {
         for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
             let foreign_keys = [foreign_key((hostile, "id"), ("users", "id"))];
-            let narrow = Judgement::Wrong(StoredType::Integer, "narrow".into());
+            let narrow = Judgment::Wrong(StoredType::Integer, "narrow".into());
             let keys = vec![
                 key(("users", "id"), narrow),
-                key((hostile, "id"), Judgement::Right(StoredType::Integer)),
+                key((hostile, "id"), Judgment::Right(StoredType::Integer)),
             ];
             let (_, mut drafts) = drafts(keys, &foreign_keys, &[]);
             assert_eq!(drafts.len(), 1);

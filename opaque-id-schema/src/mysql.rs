@@ -26,7 +26,7 @@ use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
-    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgment, Key, NAME, NO_SCRIPT, NOT_PLAIN,
     OLD_ROWS, StoredType, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
@@ -311,7 +311,7 @@ fn key(row: &Row, values: Values) -> Key {
             None => row.column_type.clone(),
         },
         is_declared: row.constraint_name.is_some(),
-        judgement: judge(row, values),
+        judgment: judge(row, values),
     }
 }
 
@@ -564,31 +564,30 @@ fn ensure(condition: &str) -> String {
 const RUN: &str =
     "PREPARE opaque_id FROM @opaque_id_sql; EXECUTE opaque_id; DEALLOCATE PREPARE opaque_id;";
 
-fn judge(row: &Row, values: Values) -> Judgement {
+fn judge(row: &Row, values: Values) -> Judgment {
     let column = &row.column_name;
     match row.data_type.as_str() {
-        "binary" if row.length == Some(16) => Judgement::Right(StoredType::Bytes),
-        "bigint" => Judgement::Right(StoredType::Integer),
-        "int" if row.column_type.contains("unsigned") => Judgement::Right(StoredType::Unsigned32),
-        "int" => Judgement::Right(StoredType::Integer32),
-        "tinyint" | "smallint" | "mediumint" => Judgement::Wrong(
+        "binary" if row.length == Some(16) => Judgment::Right(StoredType::Bytes),
+        "bigint" => Judgment::Right(StoredType::Integer),
+        "int" if row.column_type.contains("unsigned") => Judgment::Right(StoredType::Unsigned32),
+        "int" => Judgment::Right(StoredType::Integer32),
+        "tinyint" | "smallint" | "mediumint" => Judgment::Wrong(
             StoredType::Integer,
             "integer keys must be `INT` or `BIGINT`; the range of this type is too small".into(),
         ),
-        "uuid" => Judgement::Wrong(
+        "uuid" => Judgment::Wrong(
             StoredType::Bytes,
             "drivers receive MariaDB's `UUID` as text; `BINARY(16)` works with all drivers".into(),
         ),
-        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => Judgement::Wrong(
-            StoredType::Bytes,
-            "keys must be exactly 16 bytes, `BINARY(16)`".into(),
-        ),
-        "binary" | "varbinary" | "tinyblob" | "blob" => Judgement::Unknown(NAME),
+        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => {
+            Judgment::Wrong(StoredType::Bytes, "keys must be exactly 16 bytes, `BINARY(16)`".into())
+        }
+        "binary" | "varbinary" | "tinyblob" | "blob" => Judgment::Unknown(NAME),
         _ if is_text(row) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
-            Judgement::for_text(column, row.length, values, collation.contains("_ci"))
+            Judgment::for_text(column, row.length, values, collation.contains("_ci"))
         }
-        _ => Judgement::Unknown(TYPE),
+        _ => Judgment::Unknown(TYPE),
     }
 }
 

@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::columns::{
-    Ask, Conversion, Draft, EMPTY, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, StoredType, TYPE, UNREAD, Values, affected, by_table, drafts,
-    key_columns as identified, leave_connected_alone,
+    Ask, Conversion, Draft, EMPTY, ForeignKey, Judgment, Key, NAME, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    StoredType, TYPE, UNREAD, Values, affected, by_table, drafts, key_columns as identified,
+    leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote};
@@ -286,9 +286,9 @@ fn key(row: &Row, values: Values) -> Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: row.type_name.clone(),
         is_declared: row.constraint_name.is_some(),
-        judgement: match judge(row, values) {
-            Judgement::Unknown(EMPTY) if !row.is_readable => Judgement::Unknown(UNREAD),
-            judgement => judgement,
+        judgment: match judge(row, values) {
+            Judgment::Unknown(EMPTY) if !row.is_readable => Judgment::Unknown(UNREAD),
+            judgment => judgment,
         },
     }
 }
@@ -456,26 +456,26 @@ fn script(
 
 const MAX_NAME: usize = 63;
 
-fn judge(row: &Row, values: Values) -> Judgement {
+fn judge(row: &Row, values: Values) -> Judgment {
     let column = &row.column_name;
     match row.base_type.as_str() {
-        "uuid" => Judgement::Right(StoredType::Bytes),
-        "int8" => Judgement::Right(StoredType::Integer),
-        "int4" => Judgement::Right(StoredType::Integer32),
-        "int2" => Judgement::Wrong(
+        "uuid" => Judgment::Right(StoredType::Bytes),
+        "int8" => Judgment::Right(StoredType::Integer),
+        "int4" => Judgment::Right(StoredType::Integer32),
+        "int2" => Judgment::Wrong(
             StoredType::Integer,
             "integer keys must be `integer` or `bigint`; the range of this type is too small"
                 .into(),
         ),
-        "bytea" if is_id_name(column) => Judgement::Wrong(
+        "bytea" if is_id_name(column) => Judgment::Wrong(
             StoredType::Bytes,
             "keys must be `uuid`, which stores exactly 16 bytes".into(),
         ),
-        "bytea" => Judgement::Unknown(NAME),
+        "bytea" => Judgment::Unknown(NAME),
         ty if is_text(row) => {
-            Judgement::for_text(column, row.length.map(i64::from), values, ty == "citext")
+            Judgment::for_text(column, row.length.map(i64::from), values, ty == "citext")
         }
-        _ => Judgement::Unknown(TYPE),
+        _ => Judgment::Unknown(TYPE),
     }
 }
 

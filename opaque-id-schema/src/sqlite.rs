@@ -27,7 +27,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
-    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgment, Key, NAME, NO_SCRIPT, NOT_PLAIN,
     OLD_ROWS, StoredType, TYPE, Values, affected, by_table, drafts, key_columns as identified,
     leave_connected_alone,
 };
@@ -194,14 +194,14 @@ async fn read(
             continue;
         };
         let is_declared = i < declared;
-        let judgement = judge(connection, table, column, is_declared, is_check).await?;
+        let judgment = judge(connection, table, column, is_declared, is_check).await?;
         judged.push(Key {
             found: match column.ty.as_str() {
                 "" => "untyped".into(),
                 ty => ty.to_owned(),
             },
             is_declared,
-            judgement,
+            judgment,
             place: place.clone(),
         });
         seen.push(place);
@@ -258,7 +258,7 @@ async fn judge(
     column: &Column,
     is_declared: bool,
     reads_text: bool,
-) -> Result<Judgement, CheckError> {
+) -> Result<Judgment, CheckError> {
     let ty = column.ty.to_uppercase();
     let has = |names: &[&str]| names.iter().any(|name| ty.contains(name));
     let (quoted, name) = (quote(&table.name), quote(&column.name));
@@ -268,15 +268,15 @@ async fn judge(
     );
     if !is_declared && !is_id_name(&column.name) {
         let values = connection.values(&quoted, &name, &is_id, false).await?;
-        return Ok(Judgement::for_text(&column.name, length(&ty), values, false));
+        return Ok(Judgment::for_text(&column.name, length(&ty), values, false));
     }
     Ok(if ty.contains("INT") {
         let count = format!(
             "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('integer', 'null')"
         );
         match connection.number(count).await? {
-            0 => Judgement::Right(StoredType::Integer),
-            wrong => Judgement::Wrong(
+            0 => Judgment::Right(StoredType::Integer),
+            wrong => Judgment::Wrong(
                 StoredType::Integer,
                 format!("rows with something other than an integer: {wrong}"),
             ),
@@ -284,23 +284,23 @@ async fn judge(
     } else if ty == "UUID_TEXT" {
         // This is SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in
         // it unchanged.
-        Judgement::Right(StoredType::Bytes)
+        Judgment::Right(StoredType::Bytes)
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
         let values = match reads_text {
             true => connection.values(&quoted, &name, &is_id, true).await?,
             false => Values::Ids,
         };
-        Judgement::for_text(&column.name, length(&ty), values, ignores_case)
+        Judgment::for_text(&column.name, length(&ty), values, ignores_case)
     } else if ty.contains("BLOB") || ty.is_empty() {
         return judge_blob(connection, column, (&quoted, &name)).await;
     } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
-        Judgement::Wrong(
+        Judgment::Wrong(
             StoredType::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
         )
     } else {
-        Judgement::Unknown(TYPE)
+        Judgment::Unknown(TYPE)
     })
 }
 
@@ -313,9 +313,9 @@ async fn judge_blob(
     connection: &mut SqliteConnection,
     column: &Column,
     (table, name): (&str, &str),
-) -> Result<Judgement, CheckError> {
+) -> Result<Judgment, CheckError> {
     if !is_id_name(&column.name) {
-        return Ok(Judgement::Unknown(NAME));
+        return Ok(Judgment::Unknown(NAME));
     }
     let count = format!(
         "SELECT count(*) FROM {table} WHERE typeof({name}) NOT IN ('blob', 'null') OR length({name}) <> 16"
@@ -332,8 +332,8 @@ async fn judge_blob(
     ];
     let problems: Vec<String> = problems.into_iter().flatten().collect();
     Ok(match problems.is_empty() {
-        true => Judgement::Right(StoredType::Bytes),
-        false => Judgement::Wrong(StoredType::Bytes, problems.join("; ")),
+        true => Judgment::Right(StoredType::Bytes),
+        false => Judgment::Wrong(StoredType::Bytes, problems.join("; ")),
     })
 }
 

@@ -1,17 +1,15 @@
 //! Checks of documents. The files and headings that they name must exist: lychee follows the links, and this
-//! module the paths in code font. A block has a language, and CI runs the commands in `console` blocks.
-//! Documents and sources do not contain the words in code font in CONTRIBUTING.md's table.
+//! module the paths in code font. A block has a language, and CI runs the commands in `console` blocks. typos
+//! checks the spelling.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use crate::{Result, manifests, root, run, tools};
-
-const CONTRIBUTING: &str = "CONTRIBUTING.md";
 
 /// rustdoc follows these links itself.
 const ITEMS: &str = "/([^/]*::.*|[A-Z][a-z][A-Za-z]*)$";
@@ -21,7 +19,7 @@ const FOREIGN: &str = r"/dispatcher#|::|/struct\.Builder\.html#|/trait\.Arbitrar
 pub(crate) fn check() -> Result {
     let documents = tracked("*.md")?;
     let ci = Ci::read()?;
-    let mut problems = misspelled(&documents)?;
+    let mut problems = Vec::new();
     for document in &documents {
         let text = fs::read_to_string(root().join(document))?;
         let missing = paths(&text).into_iter().filter(|path| {
@@ -31,10 +29,12 @@ pub(crate) fn check() -> Result {
         let found = missing.chain(in_blocks(&text, |command| ci.runs(document, command)));
         problems.extend(found.map(|problem| format!("{} {problem}", document.display())));
     }
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(problems.join("\n").into()),
+    if !problems.is_empty() {
+        return Err(problems.join("\n").into());
     }
+    let mut typos = Command::new(tools::from_pypi("typos==1.52.0")?.join("typos"));
+    typos.arg("--format=brief").current_dir(root());
+    run(typos)
 }
 
 /// rustdoc's pages include documents. Links to the documentation server are resolved with these pages.
@@ -127,51 +127,6 @@ fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
     problems
 }
 
-fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
-    let words = refused(&fs::read_to_string(root().join(CONTRIBUTING))?)?;
-    let mut problems = Vec::new();
-    for file in documents.iter().chain(&tracked("*.rs")?) {
-        // The changelog quotes former texts.
-        if file.ends_with("CHANGELOG.md") {
-            continue;
-        }
-        let mut text = fs::read_to_string(root().join(file))?;
-        if file.extension().is_some_and(|ending| ending == "md") {
-            text = without_code(&text);
-        }
-        for (number, line) in (1..).zip(text.lines()) {
-            problems.extend(words.find_iter(line).map(|word| {
-                let (file, word) = (file.display(), word.as_str());
-                format!("{file}:{number}: {CONTRIBUTING} has another word for `{word}`")
-            }));
-        }
-    }
-    Ok(problems)
-}
-
-/// The words are in the last column of the table `| write | not |`. A word that ends with `…` may continue.
-fn refused(contributing: &str) -> Result<Regex> {
-    let (_, table) = contributing.split_once("| write | not |\n").unwrap_or_default();
-    let rows = table.lines().take_while(|line| line.starts_with('|'));
-    let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
-    let words = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let words: Vec<_> = words.map(|word| word.replace('…', r"\w*")).collect();
-    if words.is_empty() {
-        return Err(format!(
-            "{CONTRIBUTING} has no table `| write | not |` with words in code font"
-        )
-        .into());
-    }
-    let words = format!(r"\b({})\b", words.join("|"));
-    Ok(RegexBuilder::new(&words).case_insensitive(true).build()?)
-}
-
-fn without_code(document: &str) -> String {
-    let newlines = |lines: &str| "\n".repeat(lines.matches('\n').count());
-    let prose = BLOCK.replace_all(document, |block: &regex::Captures| newlines(&block[0]));
-    regex("`[^`\n]*`").replace_all(&prose, "``").into_owned()
-}
-
 /// Paths are texts with a slash and only a path's characters. Built files need not exist.
 fn paths(document: &str) -> Vec<String> {
     let prose = BLOCK.replace_all(document, "");
@@ -186,21 +141,6 @@ fn paths(document: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn refused_words_are_found_in_prose() {
-        let words = refused(
-            "| write | not |\n|---|---|\n| says | `gibt an` |\n| is | stands |\n| American | `farb…` |\n\n`never`",
-        );
-        let words = words.expect("a table");
-        for line in ["it gibt an, that", "zwei Farben", "(farbe"] {
-            assert!(words.is_match(line), "{line}");
-        }
-        for line in ["it gibt and", "eingibt an", "die_farbe", "stands", "never"] {
-            assert!(!words.is_match(line), "{line}");
-        }
-        assert_eq!(without_code("a `farbe`\n```sh\nfarbe\n```\nfarbe"), "a ``\n\n\n\nfarbe");
-    }
 
     #[test]
     fn commands_that_nothing_runs_are_found() {

@@ -271,9 +271,9 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
     let entry = &entry();
     let spaced = &format!("{entry} ");
     // Characters that a terminal does not show, or that the output removes, do not hide it.
-    let [in_colour, with_del] = [&"\u{1b}[0m", &"\u{7f}"]
+    let [in_color, with_del] = [&"\u{1b}[0m", &"\u{7f}"]
         .map(|hidden| format!("{}{hidden}{}", &SECRET[..32], &SECRET[32..]));
-    let (in_colour, with_del) = (&in_colour, &with_del);
+    let (in_color, with_del) = (&in_color, &with_del);
     let of_table = &format!("{SECRET}.id=crate::User");
     let of_resource = &format!("users.id=a{SECRET}");
     for args in [
@@ -297,9 +297,9 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
         &["sqlx-toml", "--file", "/nowhere/c0ffee", entry],
         &["sqlx-toml", of_table],
         &["sqlx-toml", of_resource],
-        &["keys", "--keys-file", in_colour],
+        &["keys", "--keys-file", in_color],
         &["keys", "--keys-file", with_del],
-        &["inspect", "--json", in_colour],
+        &["inspect", "--json", in_color],
         &["inspect", "--json", with_del],
         &["inspect", with_del],
         &["seal", "--prefix", "user", "--key", "int", &SECRET[2..]],

@@ -51,7 +51,7 @@ fn a_plan_goes_on_where_a_rotation_is() {
 
 /// At each moment, both running instances open each other's ids.
 #[test]
-fn instances_of_neighbouring_steps_open_each_others_ids() {
+fn instances_of_neighboring_steps_open_each_others_ids() {
     let (old, new) = (entry(), keygen(1));
     let rollouts = [old.clone(), format!("{old},{new}"), format!("{new},{old}"), new];
     let of = "--prefix user --key int --json";
