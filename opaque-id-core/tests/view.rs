@@ -323,3 +323,133 @@ fn a_part_is_filled_by_its_prefix() {
         keyring.view(CommentRow { editor_name: None, ..edited(Some(4)) });
     assert_eq!(view.editor, None);
 }
+
+/// Only paths name serde's traits.
+mod written {
+    use std::collections::HashMap;
+
+    use opaque_id_core::{External, IdNewtype, Internal, IntoModel, OpaqueId, View};
+
+    use super::{Team, User, new_keyring};
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+    struct OwnerId(Internal<Team>);
+
+    #[derive(Debug, PartialEq, OpaqueId, View)]
+    #[opaque_id(prefix = "part", key = i64)]
+    #[view(
+        into = PartView,
+        derive(Clone, serde::Serialize, serde::Deserialize, opaque_id_core::IntoModel),
+        attr(serde(rename_all = "camelCase"), model(given(password: String)))
+    )]
+    pub(super) struct Part {
+        pub(super) id: Internal<Self>,
+        #[view(as = External<Team>)]
+        owner_id: OwnerId,
+        spares: Option<Vec<opaque_id_core::Internal<Part>>>,
+        stock: HashMap<Internal<Part>, (u8, [Internal<Part>; 1])>,
+        #[view(as = Vec<UsageView>)]
+        usages: Vec<Usage>,
+        #[view(skip)]
+        password: String,
+        #[view(attr(serde(default)))]
+        r#type: u8,
+        #[cfg(any())]
+        absent: Absent,
+        #[cfg(all())]
+        present: bool,
+    }
+
+    #[derive(Debug, PartialEq, View)]
+    #[view(into = UsageView, derive(Clone, serde::Serialize, serde::Deserialize, IntoModel))]
+    pub(super) enum Usage {
+        By {
+            team: Internal<Team>,
+            hours: u8,
+        },
+        #[view(attr(serde(rename = "instead")))]
+        InsteadOf(Internal<Part>),
+        Unused,
+    }
+
+    pub(super) mod deeper {
+        use super::{Internal, OpaqueId, View};
+
+        #[derive(View)]
+        #[view(into = LinkView, derive(serde::Serialize), attr(serde(bound = "D: serde::Serialize")))]
+        pub(in super::super) struct Link<T: OpaqueId, D = u8>
+        where
+            D: Clone,
+        {
+            pub(in super::super) id: Internal<T>,
+            pub(in super::super) data: D,
+        }
+    }
+
+    #[test]
+    fn a_model_writes_its_view() -> Result<(), Box<dyn std::error::Error>> {
+        let keyring = new_keyring(0);
+        let (id, team) = (Internal::from_key(7)?, Internal::from_key(8)?);
+        let part = |password: &str| Part {
+            id,
+            owner_id: OwnerId(team),
+            spares: Some(vec![id]),
+            stock: [(id, (5, [id]))].into(),
+            usages: vec![Usage::By { team, hours: 9 }, Usage::InsteadOf(id), Usage::Unused],
+            password: password.to_owned(),
+            r#type: 3,
+            present: true,
+        };
+        let view: PartView = keyring.view(part("never shown"));
+        let (id, team) = (keyring.seal(id), keyring.seal(team));
+        let json = serde_json::json!({
+            "id": id, "ownerId": team, "spares": [id], "stock": { id.to_string(): [5, [id]] },
+            "usages": [{ "By": { "team": team, "hours": 9 } }, { "instead": id }, "Unused"],
+            "type": 3, "present": true,
+        });
+        assert_eq!(serde_json::to_value(view.clone())?, json);
+        let mut json = json;
+        json.as_object_mut().ok_or("an object")?.remove("type");
+        let read: PartView = serde_json::from_value(json)?;
+        assert_eq!(
+            keyring.accept((read, "given".to_owned())),
+            Ok(Part { r#type: 0, ..part("given") })
+        );
+
+        let link: deeper::LinkView<User> =
+            keyring.view(deeper::Link { id: Internal::generate(), data: 1 });
+        let json = serde_json::to_value(&link)?;
+        assert_eq!(json, serde_json::json!({ "id": link.id, "data": 1 }));
+        Ok(())
+    }
+
+    #[test]
+    fn a_model_in_a_function_writes_its_view() {
+        macro_rules! model {
+            ($model:ident, $view:ident, $id:ty) => {
+                #[derive(View)]
+                #[view(into = $view, derive(Debug))]
+                struct $model {
+                    id: Option<$id>,
+                    #[view(as = String, into)]
+                    name: &'static str,
+                    #[view(given)]
+                    count: u8,
+                    #[view(as = bool, with = $model::is_new)]
+                    age: u8,
+                }
+            };
+        }
+        model!(Local, LocalView, Internal<User>);
+        impl Local {
+            fn is_new(&self) -> bool {
+                self.age == self.count
+            }
+        }
+        let keyring = new_keyring(0);
+        let id = Internal::generate();
+        let local = Local { id: Some(id), name: "Ada", count: 1, age: 1 };
+        let LocalView { id: sealed, name, count, age: is_new } = keyring.view((local, 2));
+        assert_eq!((sealed, &*name, count, is_new), (Some(keyring.seal(id)), "Ada", 2, true));
+    }
+}

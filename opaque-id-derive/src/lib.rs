@@ -9,6 +9,7 @@ mod newtype;
 mod request;
 mod sea_orm;
 mod view;
+mod written;
 
 use proc_macro::TokenStream;
 

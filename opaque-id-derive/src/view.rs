@@ -12,12 +12,14 @@ use crate::attr::{
     self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, or_default,
     shapes, value, with_bounds,
 };
+use crate::written::Written;
 
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
     is_part: bool,
     columns: Columns,
+    written: Written,
     krate: Option<Path>,
 }
 
@@ -25,6 +27,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let shapes = shapes(input, "View")?;
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
+    if let Some(view) = &options.written.name {
+        // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
+        let is_copy = input.ident == "ModelEx" && default_crate == "::opaque_id_seaorm";
+        let written = (!is_copy).then(|| options.written.expand(view, input, &krate));
+        return Ok(written.transpose()?.unwrap_or_default());
+    }
     let part = match (options.is_part, &shapes[..]) {
         (false, _) => None,
         (true, [Shape { variant: None, fields }]) if input.generics.params.is_empty() => {
@@ -361,21 +369,30 @@ fn prefixed(prefix: &LitStr, source: &Ident) -> Result<Ident> {
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
+    let (mut is_model, mut is_view) = (false, false);
     each_option(&input.attrs, "view", |name, meta| {
+        let is_of_model = options.written.option(name, meta)?;
+        is_model |= is_of_model;
+        is_view |= !is_of_model && name != "crate";
         match name {
+            _ if is_of_model => {}
             "from" => options.models.push(value(meta, "a type; write `from = User`")?),
             "part" => options.is_part = true,
             "crate" => options.krate = Some(crate_path(meta)?),
             _ if options.columns.option(name, meta)? => {}
             _ => {
-                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error`, `id` and `crate`";
+                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error`, `id` and `crate`, and those of a model `into`, `derive`, `attr` and `crate`";
                 return Err(meta.error(known));
             }
         }
         Ok(())
     })?;
-    if options.models.is_empty() && !options.is_part {
-        let problem = "a view needs the type that fills it; write `#[view(from = User)]`";
+    if is_model && (is_view || options.written.name.is_none()) {
+        let problem = "`derive` and `attr` are options of `into`, which writes the view of a model; a view itself has `from` or `part`";
+        return Err(Error::new(input.ident.span(), problem));
+    }
+    if !is_model && options.models.is_empty() && !options.is_part {
+        let problem = "a view needs the type that fills it; write `#[view(from = User)]`, or `#[view(into = UserView)]` on the model";
         return Err(Error::new(input.ident.span(), problem));
     }
     Ok(options)
