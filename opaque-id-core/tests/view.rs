@@ -424,23 +424,23 @@ mod written {
     }
 
     #[test]
-    fn a_model_in_a_function_writes_its_view() {
+    fn a_model_of_a_macro_in_a_function_writes_its_view() {
         macro_rules! model {
-            ($model:ident, $view:ident, $id:ty) => {
+            ($model:ident, $view:ident, $id:ty, $is_new:path, $leak:path) => {
                 #[derive(View)]
-                #[view(into = $view, derive(Debug))]
+                #[view(into = $view, derive(IntoModel))]
                 struct $model {
-                    id: Option<$id>,
-                    #[view(as = String, into)]
+                    id: $id,
+                    #[view(as = String, into, attr(model(with = $leak)))]
                     name: &'static str,
                     #[view(given)]
                     count: u8,
-                    #[view(as = bool, with = $model::is_new)]
+                    #[view(as = bool, with = $is_new, attr(model(with = u8::from)))]
                     age: u8,
                 }
             };
         }
-        model!(Local, LocalView, Internal<User>);
+        model!(Local, LocalView, Option<Internal<User>>, Local::is_new, String::leak);
         impl Local {
             fn is_new(&self) -> bool {
                 self.age == self.count
@@ -449,7 +449,10 @@ mod written {
         let keyring = new_keyring(0);
         let id = Internal::generate();
         let local = Local { id: Some(id), name: "Ada", count: 1, age: 1 };
-        let LocalView { id: sealed, name, count, age: is_new } = keyring.view((local, 2));
-        assert_eq!((sealed, &*name, count, is_new), (Some(keyring.seal(id)), "Ada", 2, true));
+        let view: LocalView = keyring.view((local, 2));
+        assert_eq!((view.id, &*view.name), (Some(keyring.seal(id)), "Ada"));
+        assert_eq!((view.count, view.age), (2, true));
+        let local: Local = keyring.accept(view).expect("ids of this keyring");
+        assert_eq!((local.id, local.name, local.count, local.age), (Some(id), "Ada", 2, 1));
     }
 }

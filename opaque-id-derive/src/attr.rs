@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
-use syn::spanned::Spanned as _;
+use syn::spanned::Spanned;
 use syn::{
     Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics,
     LitStr, Member, Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
@@ -464,6 +464,11 @@ pub(crate) fn in_option(ty: &Type) -> Option<&Type> {
         },
         _ => None,
     }
+}
+
+/// Errors point to the tokens. A macro can have passed them, so its names are not those of the derive.
+pub(crate) fn located(tokens: &impl Spanned) -> Span {
+    Span::call_site().located_at(tokens.span())
 }
 
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {

@@ -116,6 +116,30 @@ derives! {
     ///     name: String,
     /// }
     /// ```
+    ///
+    /// On the model, it writes the view:
+    ///
+    /// ```text
+    /// /// A doc comment is copied.
+    /// #[derive(Queryable, View)]
+    /// #[view(
+    ///     into = PartView,                         // the name of the view; it is as visible as the model
+    ///     derive(Serialize, Deserialize, IntoModel), // its derives; with `IntoModel` it becomes the model again
+    ///     attr(serde(rename_all = "camelCase")),   // its attributes: none of the model's is copied
+    ///     crate = "path::to::core"                 // the path to this crate, if it is renamed
+    /// )]
+    /// struct Part {
+    ///     id: Internal<Part>,                      // the view has `External<Part>`, also for `Option<Vec<Internal<Part>>>` and the like
+    ///     #[view(as = External<User>)]             // the type in the view, for a newtype, an alias or a nested model
+    ///     owner: UserId,
+    ///     #[view(as = String, into)]               // also `with = f` and `given`, as for a view
+    ///     status: Status,
+    ///     #[view(skip)]                            // not in the view
+    ///     password: String,
+    ///     #[view(attr(serde(default)))]            // the attributes in the view; those of a variant have only this option
+    ///     name: String,
+    /// }
+    /// ```
     core_view: CoreView, view, view::expand, "::opaque_id_core";
 
     /// `#[derive(View)]` of `opaque-id-sqlx`, like the core's.

@@ -9,8 +9,8 @@ use syn::{
 };
 
 use crate::attr::{
-    self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, or_default,
-    shapes, value, with_bounds,
+    self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, located,
+    or_default, shapes, value, with_bounds,
 };
 use crate::written::Written;
 
@@ -151,7 +151,7 @@ impl Filled {
         for (name, field_value, field) in shape.fields() {
             let FieldOptions { rename, with, is_encrypted, is_given, is_into, prefix } =
                 field_options(field)?;
-            let ty = &field.ty;
+            let (ty, at) = (&field.ty, located(&field.ty));
             all.is_encrypted |= is_encrypted;
             all.values.push(quote!(#name: #field_value));
             if shape.variant.is_some()
@@ -166,7 +166,7 @@ impl Filled {
                 given.push((field_value, ty));
             } else if let Some(with) = with {
                 all.first
-                    .push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
+                    .push(quote_spanned!(located(&with)=> let #field_value: #ty = #with(&model);));
             } else if let Some(prefix) = prefix {
                 let part = part_path(ty)?;
                 all.rest.push(quote! {
@@ -175,7 +175,7 @@ impl Filled {
             } else if is_encrypted {
                 let from = rename.map_or(name, Member::from);
                 let decrypted = match in_option(ty) {
-                    Some(_) => quote_spanned! {ty.span()=>
+                    Some(_) => quote_spanned! {at=>
                         match &model.#from {
                             ::core::option::Option::Some(value) => {
                                 ::core::option::Option::Some(columns.#from.decrypt(model.#id, value)?)
@@ -184,23 +184,23 @@ impl Filled {
                         }
                     },
                     None => {
-                        quote_spanned!(ty.span()=> columns.#from.decrypt(model.#id, &model.#from)?)
+                        quote_spanned!(at=> columns.#from.decrypt(model.#id, &model.#from)?)
                     }
                 };
-                all.first.push(quote_spanned!(ty.span()=> let #field_value: #ty = #decrypted;));
+                all.first.push(quote_spanned!(at=> let #field_value: #ty = #decrypted;));
             } else {
                 let from = rename.map_or(name, Member::from);
                 let value = match shape.variant {
                     Some(_) => {
                         all.sources.push(quote!(#from: #field_value));
-                        fill(ty.span(), krate, ty, &field_value, is_into)
+                        fill(at, krate, ty, &field_value, is_into)
                     }
                     None => {
-                        let from = quote_spanned!(ty.span()=> model.#from);
-                        fill(ty.span(), krate, ty, &from, is_into)
+                        let from = quote_spanned!(at=> model.#from);
+                        fill(at, krate, ty, &from, is_into)
                     }
                 };
-                all.rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
+                all.rest.push(quote_spanned!(at=> let #field_value: #ty = #value;));
             }
         }
         Ok(all)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::mem::take;
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::punctuated::Punctuated;
@@ -15,7 +15,7 @@ use syn::{
     parenthesized, parse_quote,
 };
 
-use crate::attr::{each_option, value};
+use crate::attr::{each_option, located, value};
 
 #[derive(Default)]
 pub(crate) struct Written {
@@ -126,7 +126,7 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
             }
             _ => {
                 return Err(meta.error(
-                    "unknown option; a field of a model has `as`, `attr`, `with`, `into`, `given` and, with a name, `skip`",
+                    "unknown option; a field of a model has `as`, `attr`, `with`, `into`, `given` and, with a name, `skip`; `attr(serde(rename = …))` renames it",
                 ));
             }
         }
@@ -147,7 +147,9 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
         Some(ty) => field.ty = ty,
         None => seal(&mut field.ty, model, krate),
     }
-    field.attrs = with_docs(&field.attrs, &quote!(#[view(#(#passed),*)]), &attrs);
+    // Errors of the view's derives point to the first token of a field.
+    let options = quote_spanned!(located(&field.ty)=> #[view(#(#passed),*)]);
+    field.attrs = with_docs(&field.attrs, &options, &attrs);
     Ok(Some(field))
 }
 
