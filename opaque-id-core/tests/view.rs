@@ -326,14 +326,10 @@ fn a_part_is_filled_by_its_prefix() {
 
 /// Only paths name serde's traits.
 mod written {
-    use std::collections::HashMap;
-
     use opaque_id_core::{External, IdNewtype, Internal, IntoModel, OpaqueId, View};
 
-    use super::{Team, User, new_keyring};
-
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
-    struct OwnerId(Internal<Team>);
+    pub(super) struct OwnerId(pub(super) Internal<super::Team>);
 
     #[derive(Debug, PartialEq, OpaqueId, View)]
     #[opaque_id(prefix = "part", key = i64)]
@@ -344,115 +340,91 @@ mod written {
     )]
     pub(super) struct Part {
         pub(super) id: Internal<Self>,
-        #[view(as = External<Team>)]
-        owner_id: OwnerId,
-        spares: Option<Vec<opaque_id_core::Internal<Part>>>,
-        stock: HashMap<Internal<Part>, (u8, [Internal<Part>; 1])>,
+        #[view(as = External<super::Team>)]
+        pub(super) owner_id: OwnerId,
+        pub(super) spares: Option<Vec<opaque_id_core::Internal<Part>>>,
         #[view(as = Vec<UsageView>)]
-        usages: Vec<Usage>,
+        pub(super) usages: Vec<Usage>,
         #[view(skip)]
-        password: String,
+        pub(super) password: String,
         #[view(attr(serde(default)))]
-        r#type: u8,
+        pub(super) r#type: u8,
         #[cfg(any())]
         absent: Absent,
         #[cfg(all())]
-        present: bool,
+        pub(super) present: bool,
     }
 
     #[derive(Debug, PartialEq, View)]
     #[view(into = UsageView, derive(Clone, serde::Serialize, serde::Deserialize, IntoModel))]
     pub(super) enum Usage {
         By {
-            team: Internal<Team>,
+            team: Internal<super::Team>,
             hours: u8,
         },
         #[view(attr(serde(rename = "instead")))]
         InsteadOf(Internal<Part>),
         Unused,
     }
+}
 
-    pub(super) mod deeper {
-        use super::{Internal, OpaqueId, View};
+#[test]
+fn a_model_writes_its_view() -> Result<(), Box<dyn std::error::Error>> {
+    use written::{OwnerId, Part, PartView, Usage};
 
-        #[derive(View)]
-        #[view(into = LinkView, derive(serde::Serialize), attr(serde(bound = "D: serde::Serialize")))]
-        pub(in super::super) struct Link<T: OpaqueId, D = u8>
-        where
-            D: Clone,
-        {
-            pub(in super::super) id: Internal<T>,
-            pub(in super::super) data: D,
-        }
-    }
+    let keyring = new_keyring(0);
+    let (id, team) = (Internal::from_key(7)?, Internal::from_key(8)?);
+    let part = |password: &str, r#type| Part {
+        id,
+        owner_id: OwnerId(team),
+        spares: Some(vec![id]),
+        usages: vec![Usage::By { team, hours: 9 }, Usage::InsteadOf(id), Usage::Unused],
+        password: password.to_owned(),
+        r#type,
+        present: true,
+    };
+    let view: PartView = keyring.view(part("never shown", 3));
+    let (id, team) = (keyring.seal(id), keyring.seal(team));
+    let mut json = serde_json::json!({
+        "id": id, "ownerId": team, "spares": [id], "type": 3, "present": true,
+        "usages": [{ "By": { "team": team, "hours": 9 } }, { "instead": id }, "Unused"],
+    });
+    assert_eq!((view.id, serde_json::to_value(view.clone())?), (id, json.clone()));
+    json.as_object_mut().ok_or("an object")?.remove("type");
+    let read: PartView = serde_json::from_value(json)?;
+    assert_eq!(keyring.accept((read, "given".to_owned())), Ok(part("given", 0)));
+    Ok(())
+}
 
-    #[test]
-    fn a_model_writes_its_view() -> Result<(), Box<dyn std::error::Error>> {
-        let keyring = new_keyring(0);
-        let (id, team) = (Internal::from_key(7)?, Internal::from_key(8)?);
-        let part = |password: &str| Part {
-            id,
-            owner_id: OwnerId(team),
-            spares: Some(vec![id]),
-            stock: [(id, (5, [id]))].into(),
-            usages: vec![Usage::By { team, hours: 9 }, Usage::InsteadOf(id), Usage::Unused],
-            password: password.to_owned(),
-            r#type: 3,
-            present: true,
-        };
-        let view: PartView = keyring.view(part("never shown"));
-        let (id, team) = (keyring.seal(id), keyring.seal(team));
-        let json = serde_json::json!({
-            "id": id, "ownerId": team, "spares": [id], "stock": { id.to_string(): [5, [id]] },
-            "usages": [{ "By": { "team": team, "hours": 9 } }, { "instead": id }, "Unused"],
-            "type": 3, "present": true,
-        });
-        assert_eq!(serde_json::to_value(view.clone())?, json);
-        let mut json = json;
-        json.as_object_mut().ok_or("an object")?.remove("type");
-        let read: PartView = serde_json::from_value(json)?;
-        assert_eq!(
-            keyring.accept((read, "given".to_owned())),
-            Ok(Part { r#type: 0, ..part("given") })
-        );
-
-        let link: deeper::LinkView<User> =
-            keyring.view(deeper::Link { id: Internal::generate(), data: 1 });
-        let json = serde_json::to_value(&link)?;
-        assert_eq!(json, serde_json::json!({ "id": link.id, "data": 1 }));
-        Ok(())
-    }
-
-    #[test]
-    fn a_model_of_a_macro_in_a_function_writes_its_view() {
-        macro_rules! model {
-            ($model:ident, $view:ident, $id:ty, $is_new:path, $leak:path) => {
-                #[derive(View)]
-                #[view(into = $view, derive(IntoModel))]
-                struct $model {
-                    id: $id,
-                    #[view(as = String, into, attr(model(with = $leak)))]
-                    name: &'static str,
-                    #[view(given)]
-                    count: u8,
-                    #[view(as = bool, with = $is_new, attr(model(with = u8::from)))]
-                    age: u8,
-                }
-            };
-        }
-        model!(Local, LocalView, Option<Internal<User>>, Local::is_new, String::leak);
-        impl Local {
-            fn is_new(&self) -> bool {
-                self.age == self.count
+#[test]
+fn a_model_of_a_macro_in_a_function_writes_its_view() {
+    macro_rules! model {
+        ($model:ident, $view:ident, $id:ty, $is_new:path, $leak:path) => {
+            #[derive(View)]
+            #[view(into = $view, derive(opaque_id_core::IntoModel))]
+            struct $model {
+                id: $id,
+                #[view(as = String, into, attr(model(with = $leak)))]
+                name: &'static str,
+                #[view(given)]
+                count: u8,
+                #[view(as = bool, with = $is_new, attr(model(with = u8::from)))]
+                age: u8,
             }
-        }
-        let keyring = new_keyring(0);
-        let id = Internal::generate();
-        let local = Local { id: Some(id), name: "Ada", count: 1, age: 1 };
-        let view: LocalView = keyring.view((local, 2));
-        assert_eq!((view.id, &*view.name), (Some(keyring.seal(id)), "Ada"));
-        assert_eq!((view.count, view.age), (2, true));
-        let local: Local = keyring.accept(view).expect("ids of this keyring");
-        assert_eq!((local.id, local.name, local.count, local.age), (Some(id), "Ada", 2, 1));
+        };
     }
+    model!(Local, LocalView, Option<Internal<User>>, Local::is_new, String::leak);
+    impl Local {
+        fn is_new(&self) -> bool {
+            self.age == self.count
+        }
+    }
+    let keyring = new_keyring(0);
+    let id = Internal::generate();
+    let local = Local { id: Some(id), name: "Ada", count: 1, age: 1 };
+    let view: LocalView = keyring.view((local, 2));
+    assert_eq!((view.id, &*view.name), (Some(keyring.seal(id)), "Ada"));
+    assert_eq!((view.count, view.age), (2, true));
+    let local: Local = keyring.accept(view).expect("ids of this keyring");
+    assert_eq!((local.id, local.name, local.count, local.age), (Some(id), "Ada", 2, 1));
 }

@@ -29,6 +29,10 @@ fn derive(
     default_crate: &str,
 ) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
+    if input.ident == "ModelEx" && default_crate == "::opaque_id_seaorm" {
+        return TokenStream::new();
+    }
     expand(&input, default_crate).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
@@ -117,26 +121,22 @@ derives! {
     /// }
     /// ```
     ///
-    /// On the model, it writes the view:
+    /// On a model, it writes the view, with the model's doc comments:
     ///
     /// ```text
-    /// /// A doc comment is copied.
     /// #[derive(Queryable, View)]
     /// #[view(
-    ///     into = PartView,                         // the name of the view; it is as visible as the model
-    ///     derive(Serialize, Deserialize, IntoModel), // its derives; with `IntoModel` it becomes the model again
-    ///     attr(serde(rename_all = "camelCase")),   // its attributes: none of the model's is copied
-    ///     crate = "path::to::core"                 // the path to this crate, if it is renamed
+    ///     into = PartView,             // the name of the view; it and its fields are as visible as in the model
+    ///     derive(Serialize, Deserialize, IntoModel), // the traits of the view; `IntoModel` converts it back
+    ///     attr(serde(rename_all = "camelCase"))      // other attributes of the view
     /// )]
     /// struct Part {
-    ///     id: Internal<Part>,                      // the view has `External<Part>`, also for `Option<Vec<Internal<Part>>>` and the like
-    ///     #[view(as = External<User>)]             // the type in the view, for a newtype, an alias or a nested model
+    ///     id: Internal<Part>,          // the view has `External<Part>`, also in `Option<Vec<Internal<Part>>>`
+    ///     #[view(as = External<User>)] // the type in the view: for a newtype, an alias or a nested model
     ///     owner: UserId,
-    ///     #[view(as = String, into)]               // also `with = f` and `given`, as for a view
-    ///     status: Status,
-    ///     #[view(skip)]                            // not in the view
+    ///     #[view(skip)]                // not in the view; `with`, `into` and `given` are the view's options
     ///     password: String,
-    ///     #[view(attr(serde(default)))]            // the attributes in the view; those of a variant have only this option
+    ///     #[view(attr(serde(default)))] // attributes in the view; also of a variant
     ///     name: String,
     /// }
     /// ```

@@ -28,10 +28,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
     if let Some(view) = &options.written.name {
-        // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
-        let is_copy = input.ident == "ModelEx" && default_crate == "::opaque_id_seaorm";
-        let written = (!is_copy).then(|| options.written.expand(view, input, &krate));
-        return Ok(written.transpose()?.unwrap_or_default());
+        return options.written.expand(view, input, &krate);
     }
     let part = match (options.is_part, &shapes[..]) {
         (false, _) => None,
@@ -207,7 +204,6 @@ impl Filled {
     }
 }
 
-/// Errors point to `at`.
 fn fill(
     at: Span,
     krate: &impl ToTokens,

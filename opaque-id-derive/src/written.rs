@@ -11,11 +11,11 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{
     Attribute, Data, DeriveInput, Error, Field, Fields, FieldsNamed, FieldsUnnamed,
-    GenericArgument, Ident, Meta, Path, PathArguments, Result, Token, Type, TypePath,
-    parenthesized, parse_quote,
+    GenericArgument, Ident, Meta, Path, PathArguments, Result, Token, Type, parenthesized,
+    parse_quote,
 };
 
-use crate::attr::{each_option, located, value};
+use crate::attr::{argument, each_option, located, value};
 
 #[derive(Default)]
 pub(crate) struct Written {
@@ -155,13 +155,14 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
 
 /// Replaces `Internal<T>`, and `Self`, which is the model and not the view.
 fn seal(ty: &mut Type, model: &Type, krate: &Path) {
-    let at = ty.span();
     match ty {
-        Type::Path(TypePath { qself: None, path, .. }) if path.is_ident("Self") => {
-            *ty = model.clone()
-        }
-        Type::Path(TypePath { qself: None, path, .. }) => {
-            for segment in &mut path.segments {
+        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| seal(ty, model, krate)),
+        Type::Array(array) => seal(&mut array.elem, model, krate),
+        Type::Slice(slice) => seal(&mut slice.elem, model, krate),
+        Type::Group(group) => seal(&mut group.elem, model, krate),
+        Type::Path(of) if of.path.is_ident("Self") => *ty = model.clone(),
+        Type::Path(of) => {
+            for segment in &mut of.path.segments {
                 let PathArguments::AngleBracketed(list) = &mut segment.arguments else { continue };
                 for arg in &mut list.args {
                     if let GenericArgument::Type(ty) = arg {
@@ -169,24 +170,17 @@ fn seal(ty: &mut Type, model: &Type, krate: &Path) {
                     }
                 }
             }
-            if let Some(last) = path.segments.last()
-                && last.ident == "Internal"
-                && let PathArguments::AngleBracketed(of) = &last.arguments
-                && of.args.len() == 1
-            {
-                // Errors in the field point to its type.
-                let external = quote!(#krate::External).into_iter().map(|mut token| {
-                    token.set_span(token.span().located_at(at));
-                    token
-                });
-                let external = TokenStream::from_iter(external);
-                *path = parse_quote!(#external #of);
-            }
         }
-        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| seal(ty, model, krate)),
-        Type::Array(array) => seal(&mut array.elem, model, krate),
-        Type::Group(group) => seal(&mut group.elem, model, krate),
-        Type::Paren(paren) => seal(&mut paren.elem, model, krate),
         _ => {}
+    }
+    if let Some(of) = argument(ty, "Internal") {
+        // Errors in the field point to its type.
+        let (at, external) = (ty.span(), quote!(#krate::External<#of>));
+        let external = external.into_iter().map(|mut token| {
+            token.set_span(token.span().located_at(at));
+            token
+        });
+        let external = TokenStream::from_iter(external);
+        *ty = parse_quote!(#external);
     }
 }
