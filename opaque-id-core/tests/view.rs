@@ -349,9 +349,9 @@ mod written {
         pub(super) password: String,
         #[view(attr(serde(default)))]
         pub(super) r#type: u8,
-        #[cfg(any())]
+        #[cfg(not(test))]
         absent: Absent,
-        #[cfg(all())]
+        #[cfg(test)]
         pub(super) present: bool,
     }
 

@@ -69,7 +69,7 @@ impl Written {
                 for variant in &mut data.variants {
                     let mut attrs = Vec::new();
                     each_option(&variant.attrs, "view", |name, meta| match name {
-                        "attr" => Ok(attrs.extend(list::<Meta>(meta)?)),
+                        "attr" => list::<Meta>(meta).map(|list| attrs.extend(list)),
                         _ => Err(meta.error("unknown option; a variant of a model has `attr`")),
                     })?;
                     variant.attrs = with_docs(&variant.attrs, &TokenStream::new(), &attrs);
