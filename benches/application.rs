@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use opaque_id_benches::Bench;
 use opaque_id_sqlx::key::Uuid;
-use opaque_id_sqlx::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
+use opaque_id_sqlx::{Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -20,8 +20,9 @@ const ROWS: i64 = 100;
 const CLIENTS: usize = 4;
 const REQUESTS: usize = 25;
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "user")]
+#[view(into = UserView, derive(Serialize))]
 struct User {
     id: Internal<User>,
     team_id: Internal<Team>,
@@ -34,17 +35,6 @@ struct User {
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "team")]
 struct Team;
-
-#[derive(Serialize, View)]
-#[view(from = User)]
-struct UserView {
-    id: External<User>,
-    team_id: External<Team>,
-    name: String,
-    email: String,
-    created_at: String,
-    age: i64,
-}
 
 #[derive(Serialize, sqlx::FromRow)]
 struct PlainUser {

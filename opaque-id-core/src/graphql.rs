@@ -17,18 +17,11 @@
 //! use opaque_id_core::graphql::{connection, page_request};
 //! use opaque_id_core::{Cursor, External, Internal, Keyring, OpaqueId, View};
 //!
-//! #[derive(Clone, OpaqueId)]
+//! #[derive(Clone, OpaqueId, View)]
 //! #[opaque_id(prefix = "user", key = i64, form = "short")]
+//! #[view(into = UserView, derive(SimpleObject), attr(graphql(name = "User")))]
 //! struct User {
 //!     id: Internal<User>,
-//!     name: String,
-//! }
-//!
-//! #[derive(SimpleObject, View)]
-//! #[graphql(name = "User")]
-//! #[view(from = User)]
-//! struct UserView {
-//!     id: External<User>,
 //!     name: String,
 //! }
 //!

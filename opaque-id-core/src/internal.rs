@@ -287,7 +287,7 @@ impl<T: OpaqueId> MayEnter<Internal<T>> for RawKeyOf<T, T::Key> {
 #[macro_export]
 macro_rules! never_leaves {
     ([$($param:tt)*] [$id:ty] [$($bound:tt)*]) => {
-        /// Never applies. With this impl, the compiler's error says to seal the id.
+        /// Never applies.
         impl<$($param)*> ::core::fmt::Display for $id
         where
             $($bound)*
@@ -307,7 +307,7 @@ macro_rules! never_leaves {
 #[macro_export]
 macro_rules! never_leaves_by_serde {
     ([$($param:tt)*] [$id:ty] [$($bound:tt)*]) => {
-        /// Never applies. With this impl, the compiler's error says to seal the id.
+        /// Never applies.
         impl<$($param)*> $crate::__private::serde_core::Serialize for $id
         where
             $($bound)*
@@ -320,7 +320,7 @@ macro_rules! never_leaves_by_serde {
             }
         }
 
-        /// Never applies. With this impl, the compiler's error says to open an external id.
+        /// Never applies.
         impl<'de, $($param)*> $crate::__private::serde_core::Deserialize<'de> for $id
         where
             $($bound)*

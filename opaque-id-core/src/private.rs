@@ -62,6 +62,7 @@ impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
     message = "internal ids must not leave the application: they cannot be serialized, deserialized or displayed",
     label = "this holds an internal id",
     note = "seal it: use `External<_>` in the types of the API; `keyring.seal(id)` creates it and `keyring.open(external)?` converts it back",
+    note = "in a model with `#[view(into = …)]`, a field of a newtype has `#[view(as = External<_>)]`",
     note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate",
     note = "in a message of a log or an error, show `keyring::log_id(id)`"
 )]

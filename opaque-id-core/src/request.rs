@@ -16,11 +16,11 @@ use crate::resource::{InternalId, SealedResource, stand_in};
 /// A request that becomes a model by opening its ids.
 ///
 /// Derive it on the request, `#[derive(IntoModel)] #[model(into = NewUser)]`. Implement it by hand for
-/// requests that the derive cannot describe, such as generic ones.
+/// requests that the derive cannot describe.
 ///
 /// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec`, `Box`, an array, a
-/// set, and as a key of a map. A derived request also converts tuples of two and three and the values of
-/// maps, where each part is opened or stays as it is.
+/// set, and as a key of a map. Fields can have
+/// [more containers](crate::manual#messages-and-generic-types).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become `{M}` by opening its ids",
     label = "this part of a request",

@@ -8,12 +8,12 @@ use crate::keyring::Keyring;
 
 /// A model that becomes a view, the value that an API shows.
 ///
-/// Derive it on the view, `#[derive(View)] #[view(from = User)]`. Implement it by hand for views that the
-/// derive cannot describe, such as generic ones.
+/// Derive it on the view, `#[derive(View)] #[view(from = User)]`, or let the derive write the view of the
+/// model, `#[view(into = UserView)]`. Implement it by hand for views that the derive cannot describe.
 ///
 /// An internal id of a sealed resource becomes its external id, also in `Option`, `Vec`, an array, a set,
-/// `Box`, `Arc<[_]>`, `Result`, and as a key of a map. A derived view also converts tuples of two and three
-/// and the values of maps, where each part becomes a view or stays as it is.
+/// `Box`, `Arc<[_]>`, `Result`, and as a key of a map. Fields can have
+/// [more containers](crate::manual#messages-and-generic-types).
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, IntoView, Keyring, OpaqueId};

@@ -16,20 +16,12 @@ struct Session;
 #[opaque_id(prefix = "order", form = "uuid")]
 struct Order;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, View)]
+#[view(into = RowView, derive(Debug))]
 struct Row {
     id: Internal<User>,
     order_id: Option<Internal<Order>>,
     name: String,
-}
-
-#[derive(Debug, View)]
-#[view(from = Row)]
-struct RowView {
-    id: External<User>,
-    order_id: Option<External<Order>>,
-    #[view(rename = "name")]
-    title: String,
 }
 
 /// The text moves, and only the new `Vec` allocates.
@@ -44,7 +36,7 @@ fn filling_views_allocates_their_containers_only() {
     };
     let rows: Vec<Row> = (0..100).map(row).collect();
     let warm: Vec<RowView> = keyring.view(rows.clone());
-    assert_eq!(warm[7].title, "row 7");
+    assert_eq!(warm[7].name, "row 7");
     let mut views: Vec<RowView> = Vec::new();
     let fill = || views = keyring.view(rows);
     assert!(allocation_counter::measure(fill).count_total <= 1);

@@ -15,13 +15,15 @@ resources! {
 
 type Users<V> = HashMap<Internal<User>, V>;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, View)]
+#[view(into = RowView, derive(Debug, PartialEq, Serialize, Deserialize, IntoModel))]
 struct Row {
     set: HashSet<Internal<User>>,
     sorted: BTreeSet<Internal<User>>,
     scores: BTreeMap<Internal<User>, f64>,
     pair: (Internal<User>, u8),
     array: [Internal<User>; 2],
+    #[view(as = HashMap<External<User>, Option<External<Team>>>)]
     teams: Users<Option<Internal<Team>>>,
     by_name: HashMap<String, Internal<User>>,
     places: Vec<(String, (f64, f64), Internal<User>)>,
@@ -30,33 +32,11 @@ struct Row {
     tags: HashMap<String, (u8, u8)>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize, View, IntoModel)]
-#[view(from = Row)]
-#[model(into = Row)]
-struct RowView {
-    set: HashSet<External<User>>,
-    sorted: BTreeSet<External<User>>,
-    scores: BTreeMap<External<User>, f64>,
-    pair: (External<User>, u8),
-    array: [External<User>; 2],
-    teams: HashMap<External<User>, Option<External<Team>>>,
-    by_name: HashMap<String, External<User>>,
-    places: Vec<(String, (f64, f64), External<User>)>,
-    members: BTreeMap<String, Vec<(External<User>, bool)>>,
-    plain: (u8, (u8, String)),
-    tags: HashMap<String, (u8, u8)>,
-}
-
+#[derive(View)]
+#[view(into = ShownView)]
 struct Shown {
     shared: Arc<[Internal<User>]>,
     result: Result<Internal<User>, String>,
-}
-
-#[derive(View)]
-#[view(from = Shown)]
-struct ShownView {
-    shared: Arc<[External<User>]>,
-    result: Result<External<User>, String>,
 }
 
 fn user(key: i64) -> Internal<User> {
@@ -228,25 +208,21 @@ fn an_enum_has_the_variants_of_its_model() -> Result<(), Box<dyn std::error::Err
     Ok(())
 }
 
-#[derive(Debug, PartialEq)]
-struct Ref<T: OpaqueId, D> {
-    id: Internal<T>,
-    data: D,
-    next: Option<Box<Ref<T, D>>>,
-}
-
 /// serde requires `T: Serialize` unless the bounds are given.
-#[derive(Debug, PartialEq, Serialize, Deserialize, View, IntoModel)]
-#[serde(bound(serialize = "D: Serialize", deserialize = "D: Deserialize<'de>"))]
-#[view(from = Ref<T, D>)]
-#[model(into = Ref<T, D>)]
-struct RefView<T: OpaqueId, D>
+#[derive(Debug, PartialEq, View)]
+#[view(
+    into = RefView,
+    derive(Debug, PartialEq, Serialize, Deserialize, IntoModel),
+    attr(serde(bound(serialize = "D: Serialize", deserialize = "D: Deserialize<'de>")))
+)]
+struct Ref<T: OpaqueId, D = u8>
 where
     D: PartialEq,
 {
-    id: External<T>,
+    id: Internal<T>,
     data: D,
-    next: Option<Box<RefView<T, D>>>,
+    #[view(as = Option<Box<RefView<T, D>>>)]
+    next: Option<Box<Ref<T, D>>>,
 }
 
 #[test]

@@ -323,3 +323,108 @@ fn a_part_is_filled_by_its_prefix() {
         keyring.view(CommentRow { editor_name: None, ..edited(Some(4)) });
     assert_eq!(view.editor, None);
 }
+
+/// Only paths name serde's traits.
+mod written {
+    use opaque_id_core::{External, IdNewtype, Internal, IntoModel, OpaqueId, View};
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
+    pub(super) struct OwnerId(pub(super) Internal<super::Team>);
+
+    #[derive(Debug, PartialEq, OpaqueId, View)]
+    #[opaque_id(prefix = "part", key = i64)]
+    #[view(
+        into = PartView,
+        derive(Clone, serde::Serialize, serde::Deserialize, opaque_id_core::IntoModel),
+        attr(serde(rename_all = "camelCase"), model(given(password: String)))
+    )]
+    pub(super) struct Part {
+        pub(super) id: Internal<Self>,
+        #[view(as = External<super::Team>)]
+        pub(super) owner_id: OwnerId,
+        pub(super) spares: Option<Vec<opaque_id_core::Internal<Part>>>,
+        #[view(as = Vec<UsageView>)]
+        pub(super) usages: Vec<Usage>,
+        #[view(skip)]
+        pub(super) password: String,
+        #[view(attr(serde(default)))]
+        pub(super) r#type: u8,
+        #[cfg(not(test))]
+        absent: Absent,
+        #[cfg(test)]
+        pub(super) present: bool,
+    }
+
+    #[derive(Debug, PartialEq, View)]
+    #[view(into = UsageView, derive(Clone, serde::Serialize, serde::Deserialize, IntoModel))]
+    pub(super) enum Usage {
+        By {
+            team: Internal<super::Team>,
+            hours: u8,
+        },
+        #[view(attr(serde(rename = "instead")))]
+        InsteadOf(Internal<Part>),
+        Unused,
+    }
+}
+
+#[test]
+fn a_model_writes_its_view() -> Result<(), Box<dyn std::error::Error>> {
+    use written::{OwnerId, Part, PartView, Usage};
+
+    let keyring = new_keyring(0);
+    let (id, team) = (Internal::from_key(7)?, Internal::from_key(8)?);
+    let part = |password: &str, r#type| Part {
+        id,
+        owner_id: OwnerId(team),
+        spares: Some(vec![id]),
+        usages: vec![Usage::By { team, hours: 9 }, Usage::InsteadOf(id), Usage::Unused],
+        password: password.to_owned(),
+        r#type,
+        present: true,
+    };
+    let view: PartView = keyring.view(part("never shown", 3));
+    let (id, team) = (keyring.seal(id), keyring.seal(team));
+    let mut json = serde_json::json!({
+        "id": id, "ownerId": team, "spares": [id], "type": 3, "present": true,
+        "usages": [{ "By": { "team": team, "hours": 9 } }, { "instead": id }, "Unused"],
+    });
+    assert_eq!((view.id, serde_json::to_value(view.clone())?), (id, json.clone()));
+    json.as_object_mut().ok_or("an object")?.remove("type");
+    let read: PartView = serde_json::from_value(json)?;
+    assert_eq!(keyring.accept((read, "given".to_owned())), Ok(part("given", 0)));
+    Ok(())
+}
+
+#[test]
+fn a_model_of_a_macro_in_a_function_writes_its_view() {
+    macro_rules! model {
+        ($model:ident, $view:ident, $id:ty, $is_new:path, $leak:path) => {
+            #[derive(View)]
+            #[view(into = $view, derive(opaque_id_core::IntoModel))]
+            struct $model {
+                id: $id,
+                #[view(as = String, into, attr(model(with = $leak)))]
+                name: &'static str,
+                #[view(given)]
+                count: u8,
+                #[view(as = bool, with = $is_new, attr(model(with = u8::from)))]
+                age: u8,
+            }
+        };
+    }
+    model!(Local, LocalView, Option<Internal<User>>, Local::is_new, String::leak);
+    impl Local {
+        fn is_new(&self) -> bool {
+            self.age == self.count
+        }
+    }
+    let keyring = new_keyring(0);
+    let id = Internal::generate();
+    let local = Local { id: Some(id), name: "Ada", count: 1, age: 1 };
+    let view: LocalView = keyring.view((local, 2));
+    assert_eq!((view.id, &*view.name), (Some(keyring.seal(id)), "Ada"));
+    assert_eq!((view.count, view.age), (2, true));
+    let local: Local = keyring.accept(view).expect("ids of this keyring");
+    assert_eq!((local.id, local.name, local.count, local.age), (Some(id), "Ada", 2, 1));
+}

@@ -1,9 +1,8 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Path, Result};
 
-use crate::attr::{crate_path, each_option, or_default};
+use crate::attr::{crate_path, each_option, located, or_default};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let (Data::Enum(data), None) = (&input.data, input.generics.params.first()) else {
@@ -34,9 +33,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         types.push(&field.ty);
     }
     let ident = &input.ident;
-    // The span is the type's, so that errors point to it.
     let opens = types.iter().map(
-        |ty| quote_spanned!(ty.span()=> #krate::__private::open_variant::<#ty>(keyring, text, stand_in)?),
+        |ty| quote_spanned!(located(ty)=> #krate::__private::open_variant::<#ty>(keyring, text, stand_in)?),
     );
     Ok(quote! {
         #[automatically_derived]

@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
-use syn::spanned::Spanned as _;
+use syn::spanned::Spanned;
 use syn::{
     Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics,
     LitStr, Member, Path, PathArguments, Result, Type, TypePath, Variant, parse_quote, parse_str,
@@ -176,8 +176,7 @@ fn check_prefix(prefix: &LitStr) -> Result<()> {
     Err(Error::new_spanned(prefix, format!("{problem}; try `prefix = \"{suggestion}\"`")))
 }
 
-/// All instances of a generic type have one domain, and a domain belongs to one kind of key, so the key must
-/// not depend on a parameter. This examines the tokens, so it also finds a parameter in a macro's call.
+/// This examines the tokens, so it also finds a parameter in a macro's call.
 fn check_key(key: &Type, generics: &Generics) -> Result<()> {
     fn idents(tokens: TokenStream) -> Vec<Ident> {
         let idents = tokens.into_iter().flat_map(|token| match token {
@@ -455,15 +454,24 @@ impl Columns {
 }
 
 pub(crate) fn in_option(ty: &Type) -> Option<&Type> {
+    argument(ty, "Option")
+}
+
+pub(crate) fn argument<'t>(ty: &'t Type, of: &str) -> Option<&'t Type> {
     let Type::Path(ty) = ty else { return None };
-    let last = ty.path.segments.last().filter(|last| last.ident == "Option")?;
+    let last = ty.path.segments.last().filter(|last| last.ident == of)?;
     match &last.arguments {
-        PathArguments::AngleBracketed(of) => match of.args.first() {
+        PathArguments::AngleBracketed(of) if of.args.len() == 1 => match of.args.first() {
             Some(GenericArgument::Type(ty)) => Some(ty),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Errors point to the tokens. A macro can have passed them, so its names are not those of the derive.
+pub(crate) fn located(tokens: &impl Spanned) -> Span {
+    Span::call_site().located_at(tokens.span())
 }
 
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {

@@ -9,6 +9,7 @@ mod newtype;
 mod request;
 mod sea_orm;
 mod view;
+mod written;
 
 use proc_macro::TokenStream;
 
@@ -28,6 +29,10 @@ fn derive(
     default_crate: &str,
 ) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
+    if input.ident == "ModelEx" && default_crate == "::opaque_id_seaorm" {
+        return TokenStream::new();
+    }
     expand(&input, default_crate).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
@@ -112,6 +117,26 @@ derives! {
     /// #[view(part)]                 // of other views, with a `prefix` there; beside a `from` as well
     /// struct PlanView {
     ///     id: External<Plan>,
+    ///     name: String,
+    /// }
+    /// ```
+    ///
+    /// On a model, it writes the view, with the model's doc comments:
+    ///
+    /// ```text
+    /// #[derive(Queryable, View)]
+    /// #[view(
+    ///     into = PartView,             // the name of the view; it and its fields are as visible as in the model
+    ///     derive(Serialize, Deserialize, IntoModel), // the traits of the view; `IntoModel` converts it back
+    ///     attr(serde(rename_all = "camelCase"))      // other attributes of the view
+    /// )]
+    /// struct Part {
+    ///     id: Internal<Part>,          // the view has `External<Part>`, also in `Option<Vec<Internal<Part>>>`
+    ///     #[view(as = External<User>)] // the type in the view: for a newtype, an alias or a nested model
+    ///     owner: UserId,
+    ///     #[view(skip)]                // not in the view; `with`, `into` and `given` are the view's options
+    ///     password: String,
+    ///     #[view(attr(serde(default)))] // attributes in the view; also of a variant
     ///     name: String,
     /// }
     /// ```

@@ -3,11 +3,10 @@ use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use serde_derive_internals::ast::{Container, Data};
 use serde_derive_internals::attr::TagType;
 use serde_derive_internals::{Ctxt, Derive};
-use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Expr, Fields, Member, Path, Result, Token, Type};
 
 use crate::attr::{
-    Columns, FieldOptions, crate_path, each_option, enum_path, field_options, in_option,
+    Columns, FieldOptions, crate_path, each_option, enum_path, field_options, in_option, located,
     or_default, shapes, value, with_bounds,
 };
 
@@ -75,8 +74,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let is_in_place = matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
                 || serde.is_some_and(|it| it.flatten());
             let names = (!is_in_place).then_some(&shown).into_iter().chain(&in_variant);
-            // The span is the type's, so that errors point to it.
-            let at = field.ty.span();
+            let at = located(&field.ty);
             let opening = quote!(#krate::__private::Opening::of(&#field_value));
             let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
             let opened = quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
@@ -90,7 +88,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 },
             };
             let opened = match with.as_ref().or(with_all.as_ref()) {
-                Some(with) => quote_spanned!(with.span()=> #with(#opened)),
+                Some(with) => quote_spanned!(located(with)=> #with(#opened)),
                 None => opened,
             };
             sources.push(quote!(#name: #field_value));

@@ -6,10 +6,6 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Field, LitBool, Path, Result, Token, Type};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    // `#[sea_orm::model]` copies the derives of `Model` to `ModelEx`.
-    if input.ident == "ModelEx" {
-        return Ok(TokenStream::new());
-    }
     let mut tokens =
         crate::expand::expand(input, default_crate).unwrap_or_else(syn::Error::into_compile_error);
     tokens.extend(check_primary_key(input));

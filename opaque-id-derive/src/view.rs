@@ -9,15 +9,17 @@ use syn::{
 };
 
 use crate::attr::{
-    self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, or_default,
-    shapes, value, with_bounds,
+    self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, located,
+    or_default, shapes, value, with_bounds,
 };
+use crate::written::Written;
 
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
     is_part: bool,
     columns: Columns,
+    written: Written,
     krate: Option<Path>,
 }
 
@@ -25,6 +27,9 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let shapes = shapes(input, "View")?;
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
+    if let Some(view) = &options.written.name {
+        return options.written.expand(view, input, &krate);
+    }
     let part = match (options.is_part, &shapes[..]) {
         (false, _) => None,
         (true, [Shape { variant: None, fields }]) if input.generics.params.is_empty() => {
@@ -143,7 +148,7 @@ impl Filled {
         for (name, field_value, field) in shape.fields() {
             let FieldOptions { rename, with, is_encrypted, is_given, is_into, prefix } =
                 field_options(field)?;
-            let ty = &field.ty;
+            let (ty, at) = (&field.ty, located(&field.ty));
             all.is_encrypted |= is_encrypted;
             all.values.push(quote!(#name: #field_value));
             if shape.variant.is_some()
@@ -158,7 +163,7 @@ impl Filled {
                 given.push((field_value, ty));
             } else if let Some(with) = with {
                 all.first
-                    .push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
+                    .push(quote_spanned!(located(&with)=> let #field_value: #ty = #with(&model);));
             } else if let Some(prefix) = prefix {
                 let part = part_path(ty)?;
                 all.rest.push(quote! {
@@ -167,7 +172,7 @@ impl Filled {
             } else if is_encrypted {
                 let from = rename.map_or(name, Member::from);
                 let decrypted = match in_option(ty) {
-                    Some(_) => quote_spanned! {ty.span()=>
+                    Some(_) => quote_spanned! {at=>
                         match &model.#from {
                             ::core::option::Option::Some(value) => {
                                 ::core::option::Option::Some(columns.#from.decrypt(model.#id, value)?)
@@ -176,30 +181,29 @@ impl Filled {
                         }
                     },
                     None => {
-                        quote_spanned!(ty.span()=> columns.#from.decrypt(model.#id, &model.#from)?)
+                        quote_spanned!(at=> columns.#from.decrypt(model.#id, &model.#from)?)
                     }
                 };
-                all.first.push(quote_spanned!(ty.span()=> let #field_value: #ty = #decrypted;));
+                all.first.push(quote_spanned!(at=> let #field_value: #ty = #decrypted;));
             } else {
                 let from = rename.map_or(name, Member::from);
                 let value = match shape.variant {
                     Some(_) => {
                         all.sources.push(quote!(#from: #field_value));
-                        fill(ty.span(), krate, ty, &field_value, is_into)
+                        fill(at, krate, ty, &field_value, is_into)
                     }
                     None => {
-                        let from = quote_spanned!(ty.span()=> model.#from);
-                        fill(ty.span(), krate, ty, &from, is_into)
+                        let from = quote_spanned!(at=> model.#from);
+                        fill(at, krate, ty, &from, is_into)
                     }
                 };
-                all.rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
+                all.rest.push(quote_spanned!(at=> let #field_value: #ty = #value;));
             }
         }
         Ok(all)
     }
 }
 
-/// Errors point to `at`.
 fn fill(
     at: Span,
     krate: &impl ToTokens,
@@ -361,21 +365,30 @@ fn prefixed(prefix: &LitStr, source: &Ident) -> Result<Ident> {
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
+    let (mut is_model, mut is_view) = (false, false);
     each_option(&input.attrs, "view", |name, meta| {
+        let is_of_model = options.written.option(name, meta)?;
+        is_model |= is_of_model;
+        is_view |= !is_of_model && name != "crate";
         match name {
+            _ if is_of_model => {}
             "from" => options.models.push(value(meta, "a type; write `from = User`")?),
             "part" => options.is_part = true,
             "crate" => options.krate = Some(crate_path(meta)?),
             _ if options.columns.option(name, meta)? => {}
             _ => {
-                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error`, `id` and `crate`";
+                let known = "unknown option; the options of a view are `from`, `part`, `columns`, `error`, `id` and `crate`, and those of a model `into`, `derive`, `attr` and `crate`";
                 return Err(meta.error(known));
             }
         }
         Ok(())
     })?;
-    if options.models.is_empty() && !options.is_part {
-        let problem = "a view needs the type that fills it; write `#[view(from = User)]`";
+    if is_model && (is_view || options.written.name.is_none()) {
+        let problem = "`derive` and `attr` are options of `into`, which writes the view of a model; a view itself has `from` or `part`";
+        return Err(Error::new(input.ident.span(), problem));
+    }
+    if !is_model && options.models.is_empty() && !options.is_part {
+        let problem = "a view needs the type that fills it; write `#[view(from = User)]`, or `#[view(into = UserView)]` on the model";
         return Err(Error::new(input.ident.span(), problem));
     }
     Ok(options)

@@ -8,19 +8,14 @@ use opaque_id_core::{IntoView, Keyring};
 /// names the layer. In actix-web, the keyring is the one of the extractors.
 ///
 /// ```
-/// use opaque_id_core::{External, Internal, OpaqueId, View};
+/// use opaque_id_core::{Internal, OpaqueId, View};
 /// use opaque_id_web::Viewed;
 ///
-/// #[derive(OpaqueId)]
+/// #[derive(OpaqueId, View)]
 /// #[opaque_id(prefix = "user")]
+/// #[view(into = UserView, derive(serde::Serialize))]
 /// struct User {
 ///     id: Internal<User>,
-/// }
-///
-/// #[derive(serde::Serialize, View)]
-/// #[view(from = User)]
-/// struct UserView {
-///     id: External<User>,
 /// }
 ///
 /// async fn add() -> Viewed<UserView> {

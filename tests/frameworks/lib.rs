@@ -18,7 +18,7 @@ pub mod raw_ids;
 pub mod shop;
 
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
+use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_web::{NotFound, Opened, PROBLEM_JSON, Problem, Refusal};
 
 pub use self::client::Server;
@@ -110,8 +110,9 @@ pub fn new_keyring(key_id: u8) -> Keyring {
 }
 
 /// A model.
-#[derive(Debug, OpaqueId)]
+#[derive(Debug, OpaqueId, View)]
 #[opaque_id(prefix = "user", form = "tagged")]
+#[view(into = UserView, derive(Debug, serde::Serialize))]
 pub struct User {
     /// The key.
     pub id: Internal<User>,
@@ -121,13 +122,6 @@ pub struct User {
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "team", key = i64)]
 pub struct Team;
-
-/// The view of a user.
-#[derive(Debug, serde::Serialize, View)]
-#[view(from = User)]
-pub struct UserView {
-    id: External<User>,
-}
 
 /// A request to invite a user.
 #[derive(Debug, serde::Deserialize)]

@@ -17,15 +17,16 @@ pub(crate) use self::{earlier_team as team, earlier_user as user};
 
 #[cfg(not(feature = "older"))]
 pub(crate) mod user {
-    use opaque_id_seaorm::{Internal, OpaqueId};
+    use opaque_id_seaorm::{Internal, OpaqueId, View};
     use sea_orm::entity::prelude::*;
 
     use super::team;
 
     #[sea_orm::model]
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId, View)]
     #[sea_orm(table_name = "users")]
     #[opaque_id(prefix = "user")]
+    #[view(into = UserView)]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Internal<Model>,

@@ -2,10 +2,13 @@
 
 pub use adapter::*;
 
-#[derive(OpaqueId)]
+#[derive(OpaqueId, View)]
 #[opaque_id(prefix = "part", key = i64, internal = PartId)]
+#[view(into = PartView, derive(IntoModel))]
 pub struct Part {
+    #[view(as = External<Part>)]
     pub id: PartId,
+    pub spare: Internal<Part>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
@@ -14,11 +17,4 @@ pub struct PartId(Internal<Part>);
 #[derive(AnyId)]
 pub enum Node {
     Part(PartId),
-}
-
-#[derive(View, IntoModel)]
-#[view(from = Part)]
-#[model(into = Part)]
-pub struct PartView {
-    id: External<Part>,
 }

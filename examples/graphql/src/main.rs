@@ -23,29 +23,25 @@ const TABLES: &str = "
         item TEXT NOT NULL
     )";
 
-#[derive(OpaqueId, sqlx::FromRow)]
+/// A user. Relay's `Node` requires an `ID`, so `id` is a method.
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "user", key = i64)]
+#[view(into = UserView, derive(SimpleObject), attr(graphql(complex, name = "User")))]
 struct User {
+    #[view(attr(graphql(skip)))]
     id: Internal<User>,
     name: String,
 }
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "order", key = i64)]
+#[view(into = OrderView, derive(SimpleObject), attr(graphql(complex, name = "Order")))]
 struct Order {
+    #[view(attr(graphql(skip)))]
     id: Internal<Order>,
+    /// The scalar `UserId`. Generators of clients create a type for it.
     user: Internal<User>,
     item: String,
-}
-
-/// The schema of a user. Relay's `Node` requires an `ID`, so `id` is a method.
-#[derive(SimpleObject, View)]
-#[graphql(complex, name = "User")]
-#[view(from = User)]
-struct UserView {
-    #[graphql(skip)]
-    id: External<User>,
-    name: String,
 }
 
 #[ComplexObject]
@@ -53,17 +49,6 @@ impl UserView {
     async fn id(&self) -> ID {
         self.id.into()
     }
-}
-
-#[derive(SimpleObject, View)]
-#[graphql(complex, name = "Order")]
-#[view(from = Order)]
-struct OrderView {
-    #[graphql(skip)]
-    id: External<Order>,
-    /// The scalar `UserId`. Generators of clients create a type for it.
-    user: External<User>,
-    item: String,
 }
 
 #[ComplexObject]

@@ -11,7 +11,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use opaque_id_axum::{NotFound, OldIdsLayer, Opened, Path};
 use opaque_id_sqlx::old_ids::OldIds;
-use opaque_id_sqlx::{External, IdRange, Internal, Keyring, KeyringError, OpaqueId, View};
+use opaque_id_sqlx::{IdRange, Internal, Keyring, KeyringError, OpaqueId, View};
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
@@ -27,8 +27,10 @@ const LAST_OLD: i64 = 3;
 /// that clients know. This date is far away.
 const PERIOD: Range<u64> = 1_790_000_000..4_102_444_800;
 
-#[derive(OpaqueId, sqlx::FromRow)]
+/// `OrderView` is the view from step 2 on.
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "order", key = i64)]
+#[view(into = OrderView, derive(Serialize))]
 struct Order {
     id: Internal<Order>,
     item: String,
@@ -38,14 +40,6 @@ struct Order {
 #[derive(Serialize)]
 struct OldOrderView {
     id: i64,
-    item: String,
-}
-
-/// The view from step 2 on.
-#[derive(Serialize, View)]
-#[view(from = Order)]
-struct OrderView {
-    id: External<Order>,
     item: String,
 }
 

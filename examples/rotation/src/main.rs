@@ -11,21 +11,15 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use opaque_id_axum::{NotFound, Opened, Path};
 use opaque_id_sqlx::keyring::SharedKeyring;
-use opaque_id_sqlx::{External, Internal, Keyring, OpaqueId, View};
+use opaque_id_sqlx::{Internal, Keyring, OpaqueId, View};
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "user", key = i64)]
+#[view(into = UserView, derive(Serialize))]
 struct User {
     id: Internal<User>,
-    name: String,
-}
-
-#[derive(Serialize, View)]
-#[view(from = User)]
-struct UserView {
-    id: External<User>,
     name: String,
 }
 

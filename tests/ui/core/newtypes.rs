@@ -1,4 +1,4 @@
-use opaque_id_core::{IdNewtype, Internal, OpaqueId};
+use opaque_id_core::{IdNewtype, Internal, OpaqueId, View};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "part", key = i64)]
@@ -33,4 +33,10 @@ fn from_a_key() -> PartId {
 
 fn from_another_newtype(id: PartId) -> Serialized {
     id.into()
+}
+
+#[derive(View)]
+#[view(into = RowView, derive(serde::Serialize))]
+struct Row {
+    id: PartId,
 }

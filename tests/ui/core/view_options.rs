@@ -116,3 +116,38 @@ struct ModelWithoutAnId {
     #[view(decrypt)]
     author_name: String,
 }
+
+#[derive(View)]
+#[view(into = AModelAndAViewView, from = Row)]
+struct AModelAndAView {}
+
+#[derive(View)]
+#[view(into = One, into = Two)]
+struct TwoViews {}
+
+#[derive(View)]
+#[view(into = RenamedView)]
+struct Renamed {
+    #[view(rename = "name")]
+    title: String,
+}
+
+#[derive(View)]
+#[view(into = SkippedByNumberView)]
+enum SkippedByNumber {
+    Password(#[view(skip)] String, String),
+}
+
+#[derive(View)]
+#[view(into = VariantThatIsSkippedView)]
+enum VariantThatIsSkipped {
+    #[view(skip)]
+    Secret,
+}
+
+#[derive(serde::Serialize, View)]
+#[view(into = SkippedBySerdeView)]
+struct SkippedBySerde {
+    #[serde(skip)]
+    password: String,
+}

@@ -10,7 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use opaque_id_axum::{NotFound, OldIdsLayer, Opened, Path};
 use opaque_id_core::old_ids::OldIds;
-use opaque_id_sqlx::{External, IdRange, Internal, Keyring, OpaqueId, View};
+use opaque_id_sqlx::{IdRange, Internal, Keyring, OpaqueId, View};
 use serde::Serialize;
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
@@ -18,8 +18,9 @@ use sqlx::sqlite::SqlitePoolOptions;
 use opaque_id_tests_frameworks::client::{Server, assert_alike};
 use opaque_id_tests_frameworks::new_keyring;
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId, sqlx::FromRow, View)]
 #[opaque_id(prefix = "order", key = i64)]
+#[view(into = NewView, derive(Serialize))]
 struct Order {
     id: Internal<Order>,
     item: String,
@@ -29,13 +30,6 @@ struct Order {
 #[derive(Serialize)]
 struct OldView {
     id: i64,
-    item: String,
-}
-
-#[derive(Serialize, View)]
-#[view(from = Order)]
-struct NewView {
-    id: External<Order>,
     item: String,
 }
 
