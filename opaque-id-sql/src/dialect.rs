@@ -52,7 +52,7 @@ impl Dialect {
                 "57P01" | "57P02" | "25P03" | "57P05" => Failure::Disconnected,
                 // connection_exception
                 code if code.starts_with("08") => Failure::Disconnected,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
             Self::MySql => match code {
                 // ER_LOCK_DEADLOCK; MariaDB's ER_CHECKREAD (a row is newer than the snapshot) and
@@ -73,18 +73,63 @@ impl Dialect {
                 "1047" | "1290" | "3100" | "1836" | "1792" | "1040" => Failure::Unavailable,
                 // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, ER_CLIENT_INTERACTION_TIMEOUT (wait_timeout)
                 "1053" | "1927" | "4031" => Failure::Disconnected,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
             Self::Sqlite => match code.parse::<u32>() {
                 // SQLITE_BUSY, SQLITE_LOCKED and their extended codes
                 Ok(code) if matches!(code & 0xff, 5 | 6) => Failure::Conflict,
                 // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
                 Ok(1555 | 2067) => Failure::Duplicate,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
         }
     }
+
+    /// Recognizes errors that are about one row.
+    fn refusal(self, code: &str) -> Failure {
+        let class = code.get(..2).unwrap_or_default();
+        Failure::Refused(match (self, code) {
+            (Self::Postgres, "22001") | (Self::MySql, "1406") => "a column is too short for it",
+            (Self::Postgres, "22003") | (Self::MySql, "1264" | "1690") => {
+                "it is out of the range of a column's type"
+            }
+            (Self::Postgres, "23502")
+            | (Self::MySql, "1048" | "1263" | "1364")
+            | (Self::Sqlite, "1299") => "a column accepts no NULL",
+            // program_limit_exceeded; ER_TOO_BIG_ROWSIZE; SQLITE_TOOBIG
+            (Self::Postgres, "54000") | (Self::MySql, "1118") | (Self::Sqlite, "18") => {
+                "the row or its entry in an index would be too large"
+            }
+            (Self::Postgres, "44000")
+            | (Self::MySql, "1216" | "1217" | "1369" | "1451" | "1452" | "3819" | "4025")
+            | (Self::Sqlite, "275" | "787") => CONSTRAINT,
+            (Self::Postgres, _) if class == "23" => CONSTRAINT,
+            // ER_NO_PARTITION_FOR_GIVEN_VALUE
+            (Self::MySql, "1526") => "no partition accepts it",
+            (Self::MySql, "1644") | (Self::Sqlite, "1811") => RAISED,
+            // PL/pgSQL's errors, those of functions, and classes that the standard leaves to users. X and Y are
+            // an engine's own.
+            (Self::Postgres, _) if ["38", "39", "P0"].contains(&class) => RAISED,
+            (Self::Postgres, _) if class.starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z')) => RAISED,
+            (Self::Postgres, _) if class == "22" => TYPE,
+            // Wrong and truncated values, also of a date, of JSON or in a character set
+            (
+                Self::MySql,
+                "1265" | "1292" | "1300" | "1366" | "1367" | "1411" | "1525" | "1977" | "3140"
+                | "3854",
+            )
+            | (Self::Sqlite, "20" | "3091") => TYPE,
+            _ => return Failure::Other,
+        })
+    }
 }
+
+/// The reason of a refusal by a constraint.
+pub const CONSTRAINT: &str = "a constraint refuses it";
+/// The reason of a refusal by a trigger.
+const RAISED: &str = "a trigger or function raises an error";
+/// The reason of a refusal because of a column's type.
+pub const TYPE: &str = "a column's type or character set does not have it";
 
 /// The meaning of a database's error for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +144,9 @@ pub enum Failure {
     Unavailable,
     /// The connection is gone.
     Disconnected,
+    /// The table cannot take one of the rows, for this reason. It does not repeat the server's message, because
+    /// that may have the value.
+    Refused(&'static str),
     /// A retry would fail again.
     Other,
 }
@@ -110,7 +158,7 @@ impl Failure {
         match self {
             Self::Conflict | Self::LockTimeout => Some(Retry::Again),
             Self::Unavailable | Self::Disconnected => Some(Retry::Elsewhere),
-            Self::Duplicate | Self::Other => None,
+            Self::Duplicate | Self::Refused(_) | Self::Other => None,
         }
     }
 }

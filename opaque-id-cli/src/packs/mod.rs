@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
@@ -226,7 +226,7 @@ fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
 /// Prints corrupt and missing packs to standard output, because they are the result here.
 async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
     let verified = verified(table).await?;
-    let problems = print(out, &verified.problems)?;
+    let problems = print(out, &verified.problems, verified.more_problems)?;
     writeln!(
         out,
         "{} rows in {} packs and {} recent rows could be read; {problems}",
@@ -235,11 +235,14 @@ async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<b
     Ok(verified.problems.is_empty())
 }
 
-fn print(out: &mut impl Write, problems: &[Problem]) -> Result<String> {
+fn print(out: &mut impl Write, problems: &[Problem], more: u64) -> Result<String> {
     for problem in problems {
         writeln!(out, "{}", describe(problem, problem.location()))?;
     }
-    Ok(match problems.len() {
+    if more > 0 {
+        writeln!(out, "… and {} more", HumanCount(more))?;
+    }
+    Ok(match problems.len() as u64 + more {
         0 => "nothing is corrupt or missing".to_owned(),
         1 => "1 problem".to_owned(),
         many => format!("{many} problems"),
@@ -259,7 +262,7 @@ async fn verify_column<K: ShownKey>(
     let verify = table.packs.verify_column(column, normalizer, progress)?;
     let verified = table.database.run(verify).await?;
     bar.finish_and_clear();
-    let problems = print(out, &verified.problems)?;
+    let problems = print(out, &verified.problems, verified.more_problems)?;
     writeln!(out, "{} values could be read; {problems}", verified.values)?;
     Ok(verified.problems.is_empty())
 }
@@ -280,7 +283,7 @@ async fn convert<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let converted = database.run(packs.convert(column, to, normalizer, progress)?).await?;
     bar.finish_and_clear();
-    print(out, &converted.problems)?;
+    print(out, &converted.problems, converted.more_problems)?;
     writeln!(
         out,
         "{} rows written; {} values are in plaintext, and {} have no fingerprint",
@@ -293,11 +296,19 @@ async fn convert<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    let is_left = match to {
-        Conversion::Encrypted => converted.plaintext > 0,
-        _ => false,
+    let left = match to {
+        Conversion::Encrypted => converted.plaintext,
+        Conversion::Plaintext => converted.encrypted,
+        _ => 0,
     };
-    Ok(converted.problems.is_empty() && converted.lost == 0 && converted.unindexed == 0 && !is_left)
+    let is_known = !converted.problems.is_empty() || converted.lost > 0;
+    if left > 0 && !is_known {
+        let note = format!(
+            "{left} values were not converted: look for a client that writes the old form, or a trigger"
+        );
+        output::warn(&[note])?;
+    }
+    Ok(!is_known && converted.unindexed == 0 && left == 0)
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.

@@ -4,7 +4,7 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
 use opaque_id_sql::call::{Call, ConnectionState, RunError, RunResult, Runner, drive};
-use opaque_id_sql::dialect::{Dialect, Failure, Retry};
+use opaque_id_sql::dialect::{CONSTRAINT, Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 /// A backend for maps and sequences. The features `postgres`, `mysql` and `sqlite` enable one each.
@@ -134,6 +134,11 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
         DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand => {
             Failure::Disconnected
         }
+        DatabaseErrorKind::NotNullViolation
+        | DatabaseErrorKind::ForeignKeyViolation
+        | DatabaseErrorKind::CheckViolation
+        | DatabaseErrorKind::RestrictViolation
+        | DatabaseErrorKind::ExclusionViolation => Failure::Refused(CONSTRAINT),
         DatabaseErrorKind::Unknown => return DB::failure(&**information),
         _ => Failure::Other,
     })

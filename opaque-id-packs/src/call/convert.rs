@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
 use super::walk::{BODIES, Progress, is_full, leave_last_id};
-use super::{Disconnected, STATEMENT_BYTES, Session};
+use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
 use crate::column::ColumnName;
-use crate::error::Problem;
+use crate::error::{Problem, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
 use crate::statement::{Source, Write};
@@ -43,8 +44,19 @@ pub struct Converted {
     pub plaintext: u64,
     /// How many values have no fingerprint after the run, if there is an index. An erased value has none.
     pub unindexed: u64,
-    /// Rows that stay as they are, because their value cannot be read or their fingerprint is not unique.
+    /// How many values are encrypted after the run.
+    pub encrypted: u64,
+    /// Rows that stay as they are, because their value cannot be read or the database refuses the new one. There are up to 100 of each
+    /// variant.
     pub problems: Vec<Problem>,
+    /// How many other problems there are.
+    pub more_problems: u64,
+}
+
+impl Converted {
+    fn add(&mut self, problem: Problem) {
+        add(&mut self.problems, &mut self.more_problems, problem);
+    }
 }
 
 /// Decodes the bytes of a value, and returns it with its group and, if the column has a blind index, its normalized text.
@@ -62,7 +74,7 @@ pub(crate) async fn convert(
     let mut session = session.connect().await;
     let mut converted = Converted::default();
     for _ in 0..PASSES {
-        (converted.lost, converted.problems) = (0, Vec::new());
+        converted = Converted { rows: converted.rows, ..Converted::default() };
         for write in writes(&column, to) {
             let mut pages = Pages::new(&column, write.source());
             while let Some(page) = pages.next(&mut session).await? {
@@ -77,13 +89,13 @@ pub(crate) async fn convert(
         }
     }
     let rows = session.query(session.sql().count_unconverted(&column)).await?;
-    let [Cell::Integer(plaintext), Cell::Integer(unindexed)] =
+    let [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] =
         rows.first().map_or(&[][..], |row| row)
     else {
         return Err(session.table.wrong_columns());
     };
-    (converted.plaintext, converted.unindexed) =
-        (plaintext.cast_unsigned(), unindexed.cast_unsigned());
+    [converted.plaintext, converted.encrypted, converted.unindexed] =
+        [plaintext, encrypted, unindexed].map(|count| count.cast_unsigned());
     session.end(converted).await
 }
 
@@ -92,7 +104,7 @@ pub(super) async fn check(
     session: &mut Session,
     column: &ColumnName,
     read: &Reader<'_>,
-    problems: &mut Vec<Problem>,
+    verified: &mut Verified,
 ) -> Result<(), Problem> {
     for source in [Source::Plaintext, Source::Encrypted] {
         let is_due =
@@ -102,7 +114,7 @@ pub(super) async fn check(
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
-                    problems.push(Problem::Plaintext { location });
+                    verified.add(Problem::Plaintext { location });
                     continue;
                 }
                 // The verification of the column has reported a value that cannot be read.
@@ -110,7 +122,7 @@ pub(super) async fn check(
                 if let Ok((_, text)) = read(&value)
                     && fingerprint(session, text.as_deref())? != found.index
                 {
-                    problems.push(Problem::Fingerprint { location });
+                    verified.add(Problem::Fingerprint { location });
                 }
             }
         }
@@ -244,7 +256,7 @@ impl Write {
                     values.push((found, value, fingerprint(session, text.as_deref())?))
                 }
                 Err(Problem::Erased { .. }) => {}
-                Err(problem) => converted.problems.push(problem),
+                Err(problem) => converted.add(problem),
             }
         }
         if self == Self::Encrypted {
@@ -261,7 +273,7 @@ impl Write {
                     match session.table.encrypt_value(&state, found.id, Some(value), groups) {
                         Ok(new) => new,
                         Err(problem) => {
-                            converted.problems.push(problem);
+                            converted.add(problem);
                             continue;
                         }
                     }
@@ -272,7 +284,7 @@ impl Write {
                         Err(_) => {
                             let reason =
                                 "expected a JSON string for a column of text, found other JSON";
-                            converted.problems.push(invalid(session, found.id, reason));
+                            converted.add(invalid(session, found.id, reason));
                             continue;
                         }
                     }
@@ -285,7 +297,7 @@ impl Write {
         Ok(rows)
     }
 
-    /// Writes rows. If a unique index refuses them, writes each by itself, to find the one that it refuses.
+    /// Writes rows. If the database refuses one of them, writes fewer at a time, to find it.
     async fn write(
         self,
         session: &mut Session,
@@ -296,20 +308,68 @@ impl Write {
         let mut left: VecDeque<_> = split(rows).into();
         while let Some(rows) = left.pop_front() {
             let write = session.sql().convert(column, self, &rows);
-            match session.try_write(write).await? {
-                Some(written) => {
+            let result = session.try_rows(write).await?;
+            let location = |row: &Stored| session.table.location(Kind::Value, row.id);
+            match (result, &rows[..]) {
+                (Ok(written), _) => {
                     converted.rows += written;
-                    converted.lost += (rows.len() as u64).saturating_sub(written);
+                    if written < rows.len() as u64 {
+                        self.find_ignored(session, column, &rows, written, converted).await?;
+                    }
                 }
-                None if rows.len() == 1 => {
-                    let location = session.table.location(Kind::Value, rows[0].id);
-                    converted.problems.push(Problem::Duplicate { location });
+                (Err(Failure::Duplicate), [row]) if self != Self::Plaintext => {
+                    converted.add(Problem::Duplicate { location: location(row) });
                 }
-                None => left.extend(rows.into_iter().map(|row| vec![row])),
+                (Err(failure), [row]) => {
+                    let reason = match failure {
+                        Failure::Refused(reason) => reason,
+                        Failure::Duplicate => "another row has it in a unique index",
+                        _ => "another transaction has locked the row",
+                    };
+                    converted.add(Problem::Refused { location: location(row), reason });
+                }
+                // Each statement would wait for the lock.
+                (Err(Failure::LockTimeout), _) => {
+                    left.extend(rows.into_iter().map(|row| vec![row]));
+                }
+                (Err(_), _) => {
+                    left.extend(rows.chunks(rows.len().div_ceil(2)).map(<[Stored]>::to_vec));
+                }
             }
         }
         Ok(())
     }
+
+    /// Tells rows that another client has changed from rows that are as they were, because a trigger or a rule has cancelled the update.
+    async fn find_ignored(
+        self,
+        session: &mut Session,
+        column: &ColumnName,
+        rows: &[Stored],
+        written: u64,
+        converted: &mut Converted,
+    ) -> Result<(), Problem> {
+        let mut lost = (rows.len() as u64).saturating_sub(written);
+        let mut pages = Pages { column, source: self.source(), from: rows.first().map(|row| row.id) };
+        for found in pages.next(session).await?.unwrap_or_default() {
+            let is_same = |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
+            let Some(row) = rows.iter().find(is_same) else { continue };
+            let is_written = matches!(self, Self::Index(_)) && row.body.starts_with(&found.index);
+            if !is_written && lost > 0 {
+                let location = session.table.location(Kind::Value, row.id);
+                let reason = "a trigger or rule leaves the row as it is";
+                converted.add(Problem::Refused { location, reason });
+                lost -= 1;
+            }
+        }
+        converted.lost += lost;
+        Ok(())
+    }
+}
+
+/// Returns the value of a row to write that was read.
+fn read_part(row: &Stored) -> Option<&[u8]> {
+    row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
 }
 
 /// Splits rows into statements of limited sizes.

@@ -167,7 +167,7 @@ impl Builder<'_> {
         self.bind(&sql, &[List(rows)], &[])
     }
 
-    /// Returns the statement that counts values in plaintext, and values without a fingerprint.
+    /// Returns the statement that counts values in plaintext, encrypted values, and values without a fingerprint.
     pub(crate) fn count_unconverted(self, column: &ColumnName) -> Statement {
         let Quoted { table, column, index, plaintext, .. } = column.quoted(self.dialect);
         let plaintext = plaintext.unwrap_or_else(|| "NULL".to_owned());
@@ -181,19 +181,20 @@ impl Builder<'_> {
         );
         let bigint = self.bigint();
         let sql = self.render(&format!(
-            "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
+            "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST(COUNT({column}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
         ));
-        self.bind(&sql, &[], &[Column::Integer, Column::Integer])
+        self.bind(&sql, &[], &[Column::Integer; 3])
     }
 
     /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
-    /// cut it off. To each of them, the other's words are a comment.
+    /// cut it off. To each of them, the other's words are a comment. A column of SQLite can say that the conflicting row is deleted.
     fn update(self) -> &'static str {
         match self.dialect {
             Dialect::MySql => {
                 "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
                  UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
             }
+            Dialect::Sqlite => "UPDATE OR ABORT",
             _ => "UPDATE",
         }
     }
