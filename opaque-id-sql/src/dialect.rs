@@ -105,12 +105,17 @@ impl Dialect {
             | (Self::Sqlite, "275" | "787") => CONSTRAINT,
             (Self::Postgres, _) if class == "23" => CONSTRAINT,
             // ER_NO_PARTITION_FOR_GIVEN_VALUE
-            (Self::MySql, "1526") => "no partition accepts it",
+            (Self::MySql, "1526") => "no partition accepts the row",
             (Self::MySql, "1644") | (Self::Sqlite, "1811") => RAISED,
             // PL/pgSQL's errors, those of functions, and classes that the standard leaves to users. X and Y are
             // an engine's own.
             (Self::Postgres, _) if ["38", "39", "P0"].contains(&class) => RAISED,
-            (Self::Postgres, _) if class.starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z')) => RAISED,
+            (Self::Postgres, _)
+                if class
+                    .starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z')) =>
+            {
+                RAISED
+            }
             (Self::Postgres, _) if class == "22" => TYPE,
             // Wrong and truncated values, also of a date, of JSON or in a character set
             (
@@ -129,7 +134,7 @@ pub const CONSTRAINT: &str = "a constraint refuses it";
 /// The reason of a refusal by a trigger.
 const RAISED: &str = "a trigger or function raises an error";
 /// The reason of a refusal because of a column's type.
-pub const TYPE: &str = "a column's type or character set does not have it";
+pub const TYPE: &str = "it is no value of a column's type or character set";
 
 /// The meaning of a database's error for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,6 +58,7 @@ pub(crate) const ALL: &[Case] = cases![
     columns_from_day_to_day,
     columns_of_integers,
     columns_that_had_plaintext,
+    columns_that_a_table_refuses,
     secrets_that_are_in_use,
 ];
 
@@ -1064,8 +1065,9 @@ fn customers(
 ) -> Result<impl Fn(&'static str, &[&'static str]) -> Vec<&'static str>> {
     let (id, value) = (key_type(database), value_type(database));
     let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
+    let conflict = if database.kind == Kind::Sqlite { "ON CONFLICT REPLACE" } else { "" };
     database.execute(&format!(
-        "CREATE TABLE customers (id {id} PRIMARY KEY, email VARCHAR(100), sealed {value}, email_index {index})"
+        "CREATE TABLE customers (id {id} PRIMARY KEY, email VARCHAR(100) UNIQUE {conflict}, sealed {value}, email_index {index})"
     ))?;
     let row = |i| {
         let id = database.kind.uuid(*Internal::<Event>::generate().as_repr());
@@ -1088,7 +1090,7 @@ const INDEXED: [&str; 6] =
 fn columns_that_had_plaintext(database: &Database) -> Result {
     let args = customers(database)?;
     let (stdout, _) = fails(database, OLD, &args("verify", &INDEXED), "")?;
-    ends_with(&stdout, "0 values could be read; 1000 problems\n")?;
+    ends_with(&stdout, "\n… and 900 more\n0 values could be read; 1000 problems\n")?;
     if database.kind == Kind::Postgres {
         // Nothing may be said of rows that the role does not see.
         let role = format!("clerk_{}", database.name());
@@ -1149,6 +1151,72 @@ fn columns_that_had_plaintext(database: &Database) -> Result {
     )?;
     let emails = "customers WHERE email LIKE 'Kunde%@Z_rich.example' AND sealed IS NULL";
     expect("texts", database.integer("COUNT(DISTINCT email)", emails)?, 1_000)
+}
+
+/// A row that the table refuses is named without its value, the others are converted, and the same command goes on after a repair.
+fn columns_that_a_table_refuses(database: &Database) -> Result {
+    let args = customers(database)?;
+    let convert = |to| args("convert", &["--plaintext", "email", "--to", to]);
+    let refused = |to, more: &[&str]| {
+        let (stdout, stderr) = fails(database, OLD, &convert(to), "")?;
+        expect(&stdout, stdout.contains("Kunde"), false)?;
+        more.iter().try_for_each(|more| contains(&format!("{stdout}{stderr}"), more))
+    };
+    let row = "OLD.email LIKE 'Kunde7@%'";
+    let [raises, cancels, restores] = match database.kind {
+        Kind::Postgres => ["RAISE '%', OLD.email", "RETURN NULL", "NEW.email := OLD.email"],
+        Kind::Sqlite => ["SELECT RAISE(ABORT, 'Kunde')", "SELECT RAISE(IGNORE)", ""],
+        _ => ["SIGNAL SQLSTATE '45000'", "", "SET NEW.email = OLD.email"],
+    };
+    for (action, expected) in [
+        (raises, "a trigger or function raises an error"),
+        (cancels, "a trigger or rule leaves the row as it is"),
+        (restores, "1 values were not converted: look for"),
+    ] {
+        if action.is_empty() {
+            continue;
+        }
+        let (when, begin, end) = match database.kind {
+            Kind::Postgres => {
+                database.execute(&format!(
+                    "CREATE OR REPLACE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS \
+                     $$ BEGIN IF {row} THEN {action}; END IF; RETURN NEW; END $$"
+                ))?;
+                (String::new(), "EXECUTE FUNCTION act()", String::new())
+            }
+            Kind::Sqlite => (format!("WHEN {row}"), "BEGIN", format!("{action}; END")),
+            _ => (String::new(), "BEGIN", format!("IF {row} THEN {action}; END IF; END")),
+        };
+        database.execute(&format!(
+            "CREATE TRIGGER act BEFORE UPDATE ON customers FOR EACH ROW {when} {begin} {end}"
+        ))?;
+        refused("encrypted", &[expected, "; 1 values are in plaintext"])?;
+        let of = if database.kind == Kind::Postgres { " ON customers" } else { "" };
+        database.execute(&format!("DROP TRIGGER act{of}"))?;
+    }
+    ok(database, OLD, &convert("encrypted"), "")?;
+
+    // SQLite would delete one of two equal rows.
+    let id = database.kind.uuid(*Internal::<Event>::generate().as_repr());
+    let insert = "INSERT INTO customers (id, email) VALUES";
+    database.execute(&format!("{insert} ({id}, 'Kunde7@Zürich.example')"))?;
+    refused("plaintext", &["another row has it in a unique index", "\n999 rows written; 1000 "])?;
+    database.execute(&format!("DELETE FROM customers WHERE id = {id}"))?;
+    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "1 rows written; 1000 values")?;
+    ok(database, OLD, &convert("encrypted"), "")?;
+
+    // The new column is too short for 900 values.
+    let (check, reason) = match database.kind {
+        Kind::Sqlite => ("CHECK (LENGTH(email) <= 22)", "a constraint refuses it"),
+        _ => ("", "a column is too short for it"),
+    };
+    let rename = |to| format!("ALTER TABLE customers RENAME COLUMN email TO {to}");
+    database.execute(&rename("old"))?;
+    database.execute(&format!("ALTER TABLE customers ADD COLUMN email VARCHAR(22) {check}"))?;
+    refused("plaintext", &[reason, "\n… and 800 more\n100 rows written; 100 values"])?;
+    database.execute(&rename("short"))?;
+    database.execute("ALTER TABLE customers ADD COLUMN email VARCHAR(100)")?;
+    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "900 rows written; 900 values")
 }
 
 /// No file names the tables. Their names say nothing, and other columns have bytes as well.

@@ -3,8 +3,6 @@
 //! A statement writes a page of rows, and leaves a row alone that is no longer as it was read. The next pass finds it again. A run that
 //! ends early is continued by the next one, because each pass reads only the rows that are left.
 
-use std::collections::VecDeque;
-
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
@@ -305,8 +303,8 @@ impl Write {
         rows: Vec<Stored>,
         converted: &mut Converted,
     ) -> Result<(), Problem> {
-        let mut left: VecDeque<_> = split(rows).into();
-        while let Some(rows) = left.pop_front() {
+        let mut left = split(rows);
+        while let Some(rows) = left.pop() {
             let write = session.sql().convert(column, self, &rows);
             let result = session.try_rows(write).await?;
             let location = |row: &Stored| session.table.location(Kind::Value, row.id);
@@ -330,10 +328,10 @@ impl Write {
                 }
                 // Each statement would wait for the lock.
                 (Err(Failure::LockTimeout), _) => {
-                    left.extend(rows.into_iter().map(|row| vec![row]));
+                    left.extend(rows.into_iter().rev().map(|row| vec![row]));
                 }
                 (Err(_), _) => {
-                    left.extend(rows.chunks(rows.len().div_ceil(2)).map(<[Stored]>::to_vec));
+                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[Stored]>::to_vec));
                 }
             }
         }
@@ -350,9 +348,11 @@ impl Write {
         converted: &mut Converted,
     ) -> Result<(), Problem> {
         let mut lost = (rows.len() as u64).saturating_sub(written);
-        let mut pages = Pages { column, source: self.source(), from: rows.first().map(|row| row.id) };
+        let mut pages =
+            Pages { column, source: self.source(), from: rows.first().map(|row| row.id) };
         for found in pages.next(session).await?.unwrap_or_default() {
-            let is_same = |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
+            let is_same =
+                |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
             let Some(row) = rows.iter().find(is_same) else { continue };
             let is_written = matches!(self, Self::Index(_)) && row.body.starts_with(&found.index);
             if !is_written && lost > 0 {
@@ -372,7 +372,7 @@ fn read_part(row: &Stored) -> Option<&[u8]> {
     row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
 }
 
-/// Splits rows into statements of limited sizes.
+/// Splits rows into statements of limited sizes, the last of which is the first to run.
 fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
     let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
     for row in rows {
@@ -385,5 +385,6 @@ fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
             }
         }
     }
+    statements.reverse();
     statements
 }

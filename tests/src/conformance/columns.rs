@@ -912,7 +912,7 @@ async fn plaintext<S: ColumnShop>(
 ) -> Result<Vec<IdOf<S::User>>> {
     shop.create_profiles(database).await?;
     database.execute(&S::create_column::<S::User, Text>(dialect(database.kind), ADDRESS))?;
-    database.execute("ALTER TABLE profiles ADD COLUMN address_text VARCHAR(200)")?;
+    database.execute("ALTER TABLE profiles ADD COLUMN address_text VARCHAR(200) CHECK (LENGTH(address_text) <= 200)")?;
     let mut ids: Vec<IdOf<S::User>> = (0..rows).map(|_| generate()).collect();
     ids.sort();
     let values = ids.iter().enumerate().map(|(i, id)| {
@@ -1070,18 +1070,23 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
     let read: Vec<_> = read[2..8].iter().map(|text| text.as_deref().unwrap_or_default()).collect();
     assert_eq!(read, ["Zürich 2", "Bern", "Zürich 4", "", "100%_'x", "Zürich 7"]);
 
-    // A value from another row, and one that is cut off, stay as they are, and the others are plaintext again.
+    // A value from another row, one that is cut off, and one that the old column refuses stay as they are, and the others are plaintext again.
     let moved = format!(
         "(SELECT address FROM (SELECT address FROM profiles WHERE id = {}) AS other)",
         row(2)
     );
     let short = database.kind.bytes(&[4, 0, 0, 7]);
-    for (place, body) in [(8, moved), (9, short)] {
+    let long = S::encrypt(&column, ids[10], &"x".repeat(201))?;
+    for (place, body) in [(8, moved), (9, short), (10, database.kind.bytes(long.as_bytes()))] {
         database
             .execute(&format!("UPDATE profiles SET address = {body} WHERE id = {}", row(place)))?;
     }
     let back = shop.convert(&column, &address(), Conversion::Plaintext, |_| {}).await?;
-    assert_eq!((back.plaintext, back.problems.len()), (ROWS as u64 - 2, 2), "{:?}", back.problems);
+    let [.., Problem::Refused { location, .. }] = &back.problems[..] else {
+        return Err(format!("{:?}", back.problems).into());
+    };
+    assert_eq!(location.expose_id(), Some(&*ids[10].as_repr().to_string()));
+    assert_eq!((back.plaintext, back.encrypted, back.problems.len()), (ROWS as u64 - 3, 3, 3));
 
     // The values are JSON, and a column is missing.
     let strings = shop.open_column::<S::User, Json>(&keyring(0)?, ADDRESS.into(), None).await;
