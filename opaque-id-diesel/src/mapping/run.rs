@@ -39,8 +39,8 @@ pub enum UnknownFailure {
 /// The statements that ask for an error's code.
 #[derive(Debug)]
 pub struct Question {
-    pub get: Statement,
-    pub read: Statement,
+    /// The last one reads it.
+    pub ask: [Statement; 3],
     pub clear: Statement,
 }
 
@@ -108,8 +108,9 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
         UnknownFailure::Ask(question) => {
-            let mut run = |statement| C::Backend::run(connection, statement);
-            let code = run(&question.get).and_then(|_| run(&question.read));
+            let mut run = |statement: &Statement| C::Backend::run(connection, statement);
+            let none = Answer::Rows(Vec::new());
+            let code = question.ask.iter().try_fold(none, |_, statement| run(statement));
             let cleared = run(&question.clear);
             failure_of_code::<C::Backend>(code, &cleared)
         }

@@ -6,7 +6,7 @@
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use super::walk::{BODIES, Progress, is_full, leave_last_id};
+use super::walk::{EVERY_BODY, Found, Progress, Values};
 use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
 use crate::column::ColumnName;
 use crate::error::{Problem, add};
@@ -74,8 +74,8 @@ pub(crate) async fn convert(
     for _ in 0..PASSES {
         converted = Converted { rows: converted.rows, ..Converted::default() };
         for write in writes(&column, to) {
-            let mut pages = Pages::new(&column, write.source());
-            while let Some(page) = pages.next(&mut session).await? {
+            let mut pages = Values::new(&column, write.source());
+            while let Some(page) = pages.next(&mut session, &EVERY_BODY).await? {
                 let rows =
                     write.prepare(&mut session, &column, page, &read, &mut converted).await?;
                 write.write(&mut session, &column, rows, &mut converted).await?;
@@ -107,8 +107,8 @@ pub(super) async fn check(
     for source in [Source::Plaintext, Source::Encrypted] {
         let is_due =
             if source == Source::Plaintext { column.has_plaintext() } else { column.has_index() };
-        let mut pages = Pages::new(column, source);
-        while let Some(page) = if is_due { pages.next(session).await? } else { None } {
+        let mut pages = Values::new(column, source);
+        while let Some(page) = if is_due { pages.next(session, &EVERY_BODY).await? } else { None } {
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
@@ -152,13 +152,6 @@ fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, Problem
     text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
 }
 
-/// A value of a row as it was read, with the fingerprint of its row.
-struct Found {
-    id: u128,
-    bytes: Vec<u8>,
-    index: Vec<u8>,
-}
-
 impl Found {
     /// Returns the bytes that the column's encoding writes for the value.
     fn value(
@@ -190,38 +183,6 @@ fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, Problem> {
 fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> Problem {
     let location = session.table.location(Kind::Value, id);
     Problem::Value { location, reason: reason.into() }
-}
-
-/// The pages of a column's values.
-struct Pages<'c> {
-    column: &'c ColumnName,
-    source: Source,
-    from: Option<u128>,
-}
-
-impl<'c> Pages<'c> {
-    fn new(column: &'c ColumnName, source: Source) -> Self {
-        Self { column, source, from: Some(0) }
-    }
-
-    async fn next(&mut self, session: &mut Session) -> Result<Option<Vec<Found>>, Problem> {
-        let Some(from) = self.from.take() else { return Ok(None) };
-        let read = session.sql().read_values(self.column, self.source, from, BODIES);
-        let ids = session.table.statements.ids();
-        let found = |cells: Vec<Cell>| match <[Cell; 3]>::try_from(cells) {
-            Ok([id, Cell::Bytes(bytes), Cell::Bytes(index)]) => {
-                ids.id(&id).map(|id| Found { id, bytes, index })
-            }
-            _ => None,
-        };
-        let rows = session.query(read).await?.into_iter().map(found).collect::<Option<Vec<_>>>();
-        let mut rows = rows.ok_or_else(|| session.table.wrong_columns())?;
-        if is_full(rows.len()) {
-            leave_last_id(session, &mut rows, |found| found.id)?;
-            self.from = rows.last().and_then(|last| ids.after(last.id));
-        }
-        Ok(Some(rows))
-    }
 }
 
 impl Write {
@@ -349,8 +310,8 @@ impl Write {
     ) -> Result<(), Problem> {
         let mut lost = (rows.len() as u64).saturating_sub(written);
         let mut pages =
-            Pages { column, source: self.source(), from: rows.first().map(|row| row.id) };
-        for found in pages.next(session).await?.unwrap_or_default() {
+            Values { column, source: self.source(), from: rows.first().map(|row| row.id) };
+        for found in pages.next(session, &EVERY_BODY).await?.unwrap_or_default() {
             let is_same =
                 |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
             let Some(row) = rows.iter().find(is_same) else { continue };
