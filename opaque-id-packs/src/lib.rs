@@ -42,6 +42,7 @@ pub mod sqlx;
 mod statement;
 mod stored;
 mod table;
+#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod values;
 #[cfg(test)]
 mod vectors;

@@ -150,27 +150,17 @@ impl<K: Key> RuntimePacks<K> {
         }
         let is_json = contents.encoding == "json";
         Ok(Box::new(move |bytes| {
-            let text = match (normalizer, is_json) {
-                (None, false) => None,
-                (None, true) => {
-                    let checked = serde_json::from_slice::<IgnoredAny>(bytes);
-                    checked.map_err(|_| "expected JSON, found other text")?;
-                    None
+            let text = match normalizer {
+                Some(_) if is_json => serde_json::from_slice(bytes)
+                    .map_err(|_| "expected a JSON string for the blind index, found other JSON")?,
+                Some(_) => String::from_utf8(bytes.to_vec())
+                    .map_err(|_| "expected text for the blind index, found other bytes")?,
+                None if is_json && serde_json::from_slice::<IgnoredAny>(bytes).is_err() => {
+                    return Err("expected JSON, found other text".to_owned());
                 }
-                (Some(normalizer), true) => {
-                    let text = serde_json::from_slice::<String>(bytes);
-                    let text = text.map_err(
-                        |_| "expected a JSON string for the blind index, found other JSON",
-                    )?;
-                    Some(normalizer.apply(&text))
-                }
-                (Some(normalizer), false) => {
-                    let text = str::from_utf8(bytes);
-                    let text =
-                        text.map_err(|_| "expected text for the blind index, found other bytes")?;
-                    Some(normalizer.apply(text))
-                }
+                None => String::new(),
             };
+            let text = normalizer.map(|normalizer| normalizer.apply(&text));
             Ok((bytes.to_vec().into(), text))
         }))
     }

@@ -40,9 +40,6 @@ pub struct Values<T, V, E> {
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
-    ///
-    /// # Errors
-    /// [`Problem`] if the settings are invalid.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
@@ -72,9 +69,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Returns the fingerprint of a value.
-    ///
-    /// # Errors
-    /// [`Problem`] if the column has no blind index.
     pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, Problem> {
         let normalize = self.normalize.as_ref().ok_or_else(|| self.table.no_index())?;
         let state = self.table.opened()?;
@@ -110,9 +104,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Converts the values of the column.
-    ///
-    /// # Errors
-    /// [`Problem`] if only one of the column's name and its type has a blind index.
     pub fn convert<'c>(
         &'c self,
         column: &ColumnName,
@@ -123,9 +114,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Reads all values of the column, and checks its plaintext and its blind index.
-    ///
-    /// # Errors
-    /// [`Problem`] as for [`convert`](Self::convert).
     pub fn verify<'c>(
         &'c self,
         column: &ColumnName,
@@ -237,18 +225,12 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Encrypts a value without a group for a row.
-    ///
-    /// # Errors
-    /// [`Problem`] if the value cannot be encoded, or is too long.
     pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
         let (id, value) = self.encoded(id, value);
         self.encrypt_with(id, value?, &GroupKeys::default())
     }
 
     /// Decrypts the value of a row, if it has no group.
-    ///
-    /// # Errors
-    /// [`Problem`] if it is not a value of this row and column, or of an unknown dictionary.
     pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
         let id = order::number(*id.as_repr());
         self.decrypt_with(id, encrypted.as_bytes(), &GroupKeys::default())

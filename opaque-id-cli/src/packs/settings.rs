@@ -12,12 +12,12 @@ use super::{Result, Table, name};
 use crate::args::{PackSettings, PackedTable};
 use crate::resource::ShownKey;
 
-pub(super) struct Contents {
-    pub(super) settings: PackSettings,
+pub(super) struct Contents<'c> {
+    pub(super) settings: &'c PackSettings,
     /// The encrypted column, if the table is that of one.
     pub(super) column: Option<ColumnName>,
     pub(super) write_through: bool,
-    pub(super) encoding: String,
+    pub(super) encoding: &'c str,
     pub(super) by_encrypted_key: bool,
     pub(super) has_groups: bool,
 }
@@ -29,7 +29,7 @@ pub(super) async fn create<K: ShownKey>(
     args: &PackedTable,
     keyring: &Keyring,
     domain: &str,
-    contents: Contents,
+    contents: Contents<'_>,
 ) -> Result<bool> {
     let Contents { settings, column, write_through, encoding, by_encrypted_key, has_groups } =
         contents;
@@ -37,8 +37,8 @@ pub(super) async fn create<K: ShownKey>(
         true => Settings::default().write_through(),
         false => Settings::default(),
     };
-    let settings = changed(&first, &settings)?;
-    let expected = listed(&settings, &encoding, by_encrypted_key, has_groups)?;
+    let settings = changed(&first, settings)?;
+    let expected = listed(&settings, encoding, by_encrypted_key, has_groups)?;
     let (name, is_column) = (name(args), column.is_some());
     let layout = match (is_column, by_encrypted_key) {
         (true, _) => Layout::Column,
@@ -46,7 +46,7 @@ pub(super) async fn create<K: ShownKey>(
         (false, false) => Layout::ByKey,
     };
     let (packs, call) =
-        RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout, has_groups)?;
+        RuntimePacks::<K>::create(keyring, domain, name, settings, encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = &column {
         // The query fails if the column's name is wrong.

@@ -104,11 +104,11 @@ pub(super) async fn check(
     read: &Reader<'_>,
     verified: &mut Verified,
 ) -> Result<(), Problem> {
-    for source in [Source::Plaintext, Source::Encrypted] {
-        let is_due =
-            if source == Source::Plaintext { column.has_plaintext() } else { column.has_index() };
+    let due =
+        [(Source::Plaintext, column.has_plaintext()), (Source::Encrypted, column.has_index())];
+    for (source, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
         let mut pages = Values::new(column, source);
-        while let Some(page) = if is_due { pages.next(session, &EVERY_BODY).await? } else { None } {
+        while let Some(page) = pages.next(session, &EVERY_BODY).await? {
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
@@ -129,21 +129,15 @@ pub(super) async fn check(
 }
 
 /// Returns the writes of a conversion.
-fn writes(column: &ColumnName, to: Conversion) -> Vec<Write> {
-    let index = |source| column.has_index().then_some(Write::Index(source));
-    match to {
-        Conversion::Index => {
-            let plaintext = index(Source::Plaintext).filter(|_| column.has_plaintext());
-            plaintext.into_iter().chain(index(Source::Encrypted)).collect()
-        }
-        Conversion::Encrypted => {
-            let encrypted = column.has_plaintext().then_some(Write::Encrypted);
-            encrypted.into_iter().chain(index(Source::Encrypted)).collect()
-        }
-        Conversion::Plaintext => {
-            column.has_plaintext().then_some(Write::Plaintext).into_iter().collect()
-        }
-    }
+fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
+    let (has_plaintext, has_index) = (column.has_plaintext(), column.has_index());
+    let all = [
+        (Write::Index(Source::Plaintext), to == Conversion::Index && has_plaintext && has_index),
+        (Write::Encrypted, to == Conversion::Encrypted && has_plaintext),
+        (Write::Index(Source::Encrypted), to != Conversion::Plaintext && has_index),
+        (Write::Plaintext, to == Conversion::Plaintext && has_plaintext),
+    ];
+    all.into_iter().filter_map(|(write, is_due)| is_due.then_some(write))
 }
 
 /// Returns the fingerprint of a text, or zeros without an index.
@@ -224,36 +218,40 @@ impl Write {
         }
         let mut rows = Vec::new();
         for (found, value, index) in values {
-            let new = match self {
-                Self::Index(_) if found.index == index => continue,
-                Self::Index(_) => Vec::new(),
-                Self::Encrypted => {
-                    let (state, groups) = (session.state()?, session.groups());
-                    match session.table.encrypt_value(&state, found.id, Some(value), groups) {
-                        Ok(new) => new,
-                        Err(problem) => {
-                            converted.add(problem);
-                            continue;
-                        }
-                    }
+            if matches!(self, Self::Index(_)) && found.index == index {
+                continue;
+            }
+            match self.new_value(session, column, found.id, value) {
+                Ok(new) => {
+                    let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
+                    rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
                 }
-                Self::Plaintext if is_quoted(session, column)? => {
-                    match serde_json::from_slice::<String>(&value) {
-                        Ok(text) => text.into_bytes(),
-                        Err(_) => {
-                            let reason =
-                                "expected a JSON string for a column of text, found other JSON";
-                            converted.add(invalid(session, found.id, reason));
-                            continue;
-                        }
-                    }
-                }
-                Self::Plaintext => value.to_vec(),
-            };
-            let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
-            rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
+                Err(problem) => converted.add(problem),
+            }
         }
         Ok(rows)
+    }
+
+    fn new_value(
+        self,
+        session: &Session,
+        column: &ColumnName,
+        id: u128,
+        value: Value,
+    ) -> Result<Vec<u8>, Problem> {
+        match self {
+            Self::Index(_) => Ok(Vec::new()),
+            Self::Encrypted => {
+                let (state, groups) = (session.state()?, session.groups());
+                session.table.encrypt_value(&state, id, Some(value), groups)
+            }
+            Self::Plaintext if is_quoted(session, column)? => {
+                let reason = "expected a JSON string for a column of text, found other JSON";
+                let text = serde_json::from_slice::<String>(&value);
+                text.map(String::into_bytes).map_err(|_| invalid(session, id, reason))
+            }
+            Self::Plaintext => Ok(value.to_vec()),
+        }
     }
 
     /// Writes rows. If the database refuses one of them, writes fewer at a time, to find it.
