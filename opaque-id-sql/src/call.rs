@@ -564,7 +564,8 @@ mod tests {
     #[test]
     fn other_errors_end_the_call_and_answers_continue_it() {
         let mut driver = driver(Duration::MAX, OUTSIDE);
-        for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate] {
+        let refused = Failure::Refused("");
+        for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate, refused] {
             let failed = fail(&mut driver, failure);
             assert!(matches!(failed, Err(RunError::Database("failed"))));
         }

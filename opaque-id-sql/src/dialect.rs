@@ -87,54 +87,40 @@ impl Dialect {
 
     /// Recognizes errors that are about one row.
     fn refusal(self, code: &str) -> Failure {
-        let class = code.get(..2).unwrap_or_default();
-        Failure::Refused(match (self, code) {
-            (Self::Postgres, "22001") | (Self::MySql, "1406") => "a column is too short for it",
-            (Self::Postgres, "22003") | (Self::MySql, "1264" | "1690") => {
-                "it is out of the range of a column's type"
-            }
-            (Self::Postgres, "23502")
-            | (Self::MySql, "1048" | "1263" | "1364")
-            | (Self::Sqlite, "1299") => "a column accepts no NULL",
-            // program_limit_exceeded; ER_TOO_BIG_ROWSIZE; SQLITE_TOOBIG
-            (Self::Postgres, "54000") | (Self::MySql, "1118") | (Self::Sqlite, "18") => {
-                "the row or its entry in an index would be too large"
-            }
-            (Self::Postgres, "44000")
-            | (Self::MySql, "1216" | "1217" | "1369" | "1451" | "1452" | "3819" | "4025")
-            | (Self::Sqlite, "275" | "787") => CONSTRAINT,
-            (Self::Postgres, _) if class == "23" => CONSTRAINT,
-            // ER_NO_PARTITION_FOR_GIVEN_VALUE
-            (Self::MySql, "1526") => "no partition accepts the row",
-            (Self::MySql, "1644") | (Self::Sqlite, "1811") => RAISED,
-            // PL/pgSQL's errors, those of functions, and classes that the standard leaves to users. X and Y are
-            // an engine's own.
-            (Self::Postgres, _) if ["38", "39", "P0"].contains(&class) => RAISED,
-            (Self::Postgres, _)
-                if class
-                    .starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z')) =>
-            {
-                RAISED
-            }
-            (Self::Postgres, _) if class == "22" => TYPE,
-            // Wrong and truncated values, also of a date, of JSON or in a character set
-            (
-                Self::MySql,
-                "1265" | "1292" | "1300" | "1366" | "1367" | "1411" | "1525" | "1977" | "3140"
-                | "3854",
-            )
-            | (Self::Sqlite, "20" | "3091") => TYPE,
-            _ => return Failure::Other,
-        })
+        let class = code.get(..2).filter(|_| self == Self::Postgres).unwrap_or("-");
+        let is_of = |(_, postgres, mysql, sqlite): &&(_, &str, &str, &str)| {
+            let codes = match self {
+                Self::Postgres => postgres,
+                Self::MySql => mysql,
+                Self::Sqlite => sqlite,
+            };
+            codes.split_whitespace().any(|known| known == code || known == class)
+        };
+        let reason = REFUSALS.iter().find(is_of).map(|(reason, ..)| *reason);
+        // The standard leaves these classes to users. X and Y are an engine's own.
+        let is_users =
+            class.starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z'));
+        reason.or(is_users.then_some(RAISED)).map_or(Failure::Other, Failure::Refused)
     }
 }
 
 /// The reason of a refusal by a constraint.
 pub const CONSTRAINT: &str = "a constraint refuses it";
-/// The reason of a refusal by a trigger.
-const RAISED: &str = "a trigger or function raises an error";
 /// The reason of a refusal because of a column's type.
 pub const TYPE: &str = "it is no value of a column's type or character set";
+const RAISED: &str = "a trigger or function raises an error";
+
+/// The reasons of refusals, with the codes or classes of PostgreSQL, and the codes of MySQL and MariaDB, and of SQLite.
+const REFUSALS: [(&str, &str, &str, &str); 8] = [
+    ("a column is too short for it", "22001", "1406", ""),
+    ("it is out of the range of a column's type", "22003", "1264 1690", ""),
+    ("a column accepts no NULL", "23502", "1048 1263 1364", "1299"),
+    ("the row or its entry in an index would be too large", "54000", "1118", "18"),
+    (CONSTRAINT, "23 44", "1216 1217 1369 1451 1452 3819 4025", "275 787"),
+    ("no partition accepts the row", "", "1526", ""),
+    (RAISED, "38 39 P0", "1644", "1811"),
+    (TYPE, "22", "1265 1292 1300 1366 1367 1411 1525 1977 3140 3854", "20 3091"),
+];
 
 /// The meaning of a database's error for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,6 @@ use crate::resource::{self, ShownKey};
 use crate::resources::Described;
 use crate::{files, output, secrets, with_causes};
 use database::Database;
-use settings::Contents;
 
 mod database;
 pub(crate) mod in_use;
@@ -83,18 +82,9 @@ async fn act<K: ShownKey>(
         | Packs::Sweep { column, .. } => named(column)?,
         _ => None,
     };
-    if let Packs::Create { settings, write_through, encoding, by_encrypted_key, groups, .. } =
-        command
-    {
-        let contents = Contents {
-            settings,
-            column,
-            write_through: *write_through,
-            encoding,
-            by_encrypted_key: *by_encrypted_key,
-            has_groups: *groups,
-        };
-        return settings::create::<K>(out, args, keyring, domain, contents).await;
+    if let Packs::Create { .. } = command {
+        let column = column.as_ref();
+        return settings::create::<K>(out, args, keyring, domain, command, column).await;
     }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;

@@ -46,7 +46,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     }
     UnknownFailure::Ask(Question {
         // The server cannot prepare the first two. Warnings of MySQL precede the error.
-        ask: [
+        ask: vec![
             Statement::batch("GET DIAGNOSTICS @opaque_id_errno = NUMBER"),
             Statement::batch(
                 "GET DIAGNOSTICS CONDITION @opaque_id_errno @opaque_id_errno = MYSQL_ERRNO",

@@ -40,7 +40,7 @@ pub enum UnknownFailure {
 #[derive(Debug)]
 pub struct Question {
     /// The last one reads it.
-    pub ask: [Statement; 3],
+    pub ask: Vec<Statement>,
     pub clear: Statement,
 }
 
