@@ -574,6 +574,24 @@ mod tests {
         assert!(driver.next().is_break());
     }
 
+    /// A failure may have ended the caller's transaction.
+    #[test]
+    fn a_refused_or_locked_row_is_the_answer_outside_of_a_transaction() {
+        for (connection, is_answer) in [(OUTSIDE, true), (INSIDE, false)] {
+            for failure in [Failure::Refused(""), Failure::LockTimeout] {
+                let call = Call::new(Duration::MAX, |session| async move {
+                    let update = Statement::new("UPDATE a SET b = 1", Vec::new(), &[]);
+                    Ok::<_, ()>(session.try_rows(update).await.err())
+                });
+                let mut driver = Driver::new(call, connection);
+                assert!(driver.next().is_continue());
+                assert_eq!(driver.answer(Err(("failed", failure))).is_ok(), is_answer);
+                let done = is_answer.then(|| driver.next());
+                assert!(done.is_none_or(|done| done == ControlFlow::Break(Ok(Some(failure)))));
+            }
+        }
+    }
+
     struct Slow {
         answer: Result<(), Failure>,
         is_discarded: bool,

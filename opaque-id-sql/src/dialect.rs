@@ -186,6 +186,19 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_about_a_row_and_no_missing_right() {
+        for (dialect, row, other) in [
+            (Dialect::Postgres, "22001", "42501"),
+            (Dialect::Postgres, "U0001", "XX000"),
+            (Dialect::MySql, "1406", "1142"),
+            (Dialect::Sqlite, "1811", "8"),
+        ] {
+            assert!(matches!(dialect.failure(row), Failure::Refused(_)), "{row}");
+            assert_eq!(dialect.failure(other), Failure::Other);
+        }
+    }
+
+    #[test]
     fn a_connection_that_the_server_has_closed_or_refused_is_retried_on_another_one() {
         for code in ["25P03", "57P05", "53300"] {
             assert_eq!(Dialect::Postgres.failure(code).retry(), Some(Retry::Elsewhere));
