@@ -171,7 +171,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             write!(out, "{}", sql(script)?)?;
             true
         }
-        Command::Packs { command } => packs::run(out, *command)?,
+        Command::Packs { command } => packs::run(out, &command)?,
         // `out` removes colors for a pipe, and would change names that contain such characters.
         Command::CheckSchema { database_url, exclude, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, &exclude, json)?

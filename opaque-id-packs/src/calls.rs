@@ -55,12 +55,10 @@ impl Calls {
         PackCall::new(RETRY_FOR, |session| call(Disconnected::new(session, table)))
     }
 
-    /// Sets how many bytes of decoded packs are cached.
     pub fn set_cache(&self, bytes: u64) {
         self.table.set_cache(bytes);
     }
 
-    /// Returns how often the cache has had a pack.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.table.cache().map_or(CacheStats::default(), |cache| cache.stats())
@@ -76,17 +74,14 @@ impl Calls {
         state.contents.settings.clone()
     }
 
-    /// Replaces the settings.
     pub fn configure(&self, settings: Settings) -> PackCall<'static, ()> {
         self.call(|session| call::configure(session, Some(settings), None))
     }
 
-    /// Reads the settings and the dictionaries again.
     pub fn refresh(&self) -> PackCall<'static, ()> {
         self.call(|session| call::open(session, None))
     }
 
-    /// Trains a dictionary from rows of the table.
     pub fn train(&self, bytes: usize) -> PackCall<'static, ()> {
         self.call(move |session| call::train(session, bytes))
     }
@@ -111,7 +106,6 @@ impl Calls {
         })
     }
 
-    /// Trains a dictionary from samples that contain nothing of a person.
     pub fn train_from_public<'v, V: 'v, E: Encoding<V>>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
@@ -121,7 +115,6 @@ impl Calls {
         self.train_from(samples.collect(), bytes)
     }
 
-    /// Moves recent rows into packs that get a quarter of their size, or all recent rows.
     pub fn merge(&self, all: bool) -> PackCall<'static, Merged> {
         self.call(move |session| call::merge(session, all))
     }
@@ -150,7 +143,6 @@ impl Calls {
         self.call(|session| call::verify(session, column, read, progress))
     }
 
-    /// Converts the values of a column.
     pub fn convert<'c>(
         &self,
         column: &ColumnName,
@@ -162,17 +154,14 @@ impl Calls {
         self.call(move |session| call::convert(session, column, to, read, progress))
     }
 
-    /// Makes the key of the column's blind index, unless there is one.
     pub fn make_index(&self) -> PackCall<'static, ()> {
         self.call(call::make_index)
     }
 
-    /// Writes rows of a backup into packs, and returns whether the damage was still there.
     pub fn restore(&self, damage: Damage, rows: Vec<(u128, Value)>) -> PackCall<'static, bool> {
         self.call(move |session| call::restore(session, damage, rows))
     }
 
-    /// Erases a group.
     pub fn erase(&self, group: Group) -> PackCall<'static, ()> {
         self.call(move |session| async move {
             let id = session.table().opened()?.group_id(group);

@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::mem::discriminant;
 
 use opaque_id_sql::call::RunError;
 use thiserror::Error;
@@ -244,6 +245,17 @@ pub enum Problem {
         /// The row.
         location: Location,
     },
+    /// The database did not take a row.
+    #[error(
+        "{location} cannot be converted: {reason}; change the table or the row, and convert again"
+    )]
+    #[non_exhaustive]
+    Refused {
+        /// The row.
+        location: Location,
+        /// The reason, without the value.
+        reason: &'static str,
+    },
     /// The database answered with other columns.
     #[error("expected the columns of {table}_… as `create_sql` creates them, found others")]
     #[non_exhaustive]
@@ -270,6 +282,18 @@ pub enum Problem {
     },
 }
 
+/// How many problems of each kind a result has.
+const SHOWN: usize = 100;
+
+/// Adds a problem, or only counts it if there are enough of its kind.
+pub(crate) fn add(problems: &mut Vec<Problem>, more: &mut u64, problem: Problem) {
+    let kind = discriminant(&problem);
+    match problems.iter().filter(|other| discriminant(*other) == kind).nth(SHOWN - 1) {
+        None => problems.push(problem),
+        Some(_) => *more += 1,
+    }
+}
+
 impl Problem {
     /// Returns the location of the problem, if it has one.
     #[must_use]
@@ -285,6 +309,7 @@ impl Problem {
             | Self::Plaintext { location }
             | Self::Fingerprint { location }
             | Self::Duplicate { location }
+            | Self::Refused { location, .. }
             | Self::Value { location, .. } => Some(location),
             _ => None,
         }

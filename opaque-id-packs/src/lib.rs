@@ -7,6 +7,7 @@
 
 mod cache;
 mod call;
+#[doc(hidden)]
 mod calls;
 mod ciphers;
 mod column;
@@ -31,7 +32,7 @@ mod order;
 mod pack_table;
 #[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod packs;
-#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
+#[doc(hidden)]
 mod runtime;
 #[cfg(feature = "seaorm")]
 pub mod seaorm;
@@ -42,6 +43,7 @@ pub mod sqlx;
 mod statement;
 mod stored;
 mod table;
+#[doc(hidden)]
 mod values;
 #[cfg(test)]
 mod vectors;

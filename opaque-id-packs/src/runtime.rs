@@ -83,7 +83,6 @@ impl<K: Key> RuntimePacks<K> {
         Ok((Self { calls, key: PhantomData }, call))
     }
 
-    /// Returns the statements that create the tables.
     #[must_use]
     pub fn create_sql(dialect: Dialect, name: &str, layout: Layout, has_groups: bool) -> String {
         let ids = order::id_column::<K::Repr>(layout == Layout::ByEncryptedKey);
@@ -93,7 +92,6 @@ impl<K: Key> RuntimePacks<K> {
         }
     }
 
-    /// Returns the column of a text such as `customers.notes`, if the names are valid.
     #[must_use]
     pub fn column(
         text: &str,
@@ -104,7 +102,6 @@ impl<K: Key> RuntimePacks<K> {
         ColumnName::parse(text, id, index, plaintext)
     }
 
-    /// Returns the query that counts the values of a column.
     #[must_use]
     pub fn count_values_sql(dialect: Dialect, column: &ColumnName) -> String {
         let Quoted { table, column, .. } = column.quoted(dialect);
@@ -122,7 +119,6 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.calls.convert(column, to, self.reader(normalizer)?, progress))
     }
 
-    /// Reads all values of a column, and checks its plaintext and its blind index.
     pub fn verify_column(
         &self,
         column: &ColumnName,
@@ -150,42 +146,29 @@ impl<K: Key> RuntimePacks<K> {
         }
         let is_json = contents.encoding == "json";
         Ok(Box::new(move |bytes| {
-            let text = match (normalizer, is_json) {
-                (None, false) => None,
-                (None, true) => {
-                    let checked = serde_json::from_slice::<IgnoredAny>(bytes);
-                    checked.map_err(|_| "expected JSON, found other text")?;
-                    None
+            let text = match normalizer {
+                Some(_) if is_json => serde_json::from_slice(bytes)
+                    .map_err(|_| "expected a JSON string for the blind index, found other JSON")?,
+                Some(_) => String::from_utf8(bytes.to_vec())
+                    .map_err(|_| "expected text for the blind index, found other bytes")?,
+                None if is_json && serde_json::from_slice::<IgnoredAny>(bytes).is_err() => {
+                    return Err("expected JSON, found other text".to_owned());
                 }
-                (Some(normalizer), true) => {
-                    let text = serde_json::from_slice::<String>(bytes);
-                    let text = text.map_err(
-                        |_| "expected a JSON string for the blind index, found other JSON",
-                    )?;
-                    Some(normalizer.apply(&text))
-                }
-                (Some(normalizer), false) => {
-                    let text = str::from_utf8(bytes);
-                    let text =
-                        text.map_err(|_| "expected text for the blind index, found other bytes")?;
-                    Some(normalizer.apply(text))
-                }
+                None => String::new(),
             };
+            let text = normalizer.map(|normalizer| normalizer.apply(&text));
             Ok((bytes.to_vec().into(), text))
         }))
     }
 
-    /// Returns whether rows are by encrypted key.
     pub fn hides_keys(&self) -> Result<bool, Problem> {
         Ok(self.table.opened()?.contents.order.is_some())
     }
 
-    /// Returns whether rows are in groups.
     pub fn has_groups(&self) -> Result<bool, Problem> {
         Ok(self.table.opened()?.contents.groups.is_some())
     }
 
-    /// Returns whether another table has the same order and encoding.
     pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
@@ -193,7 +176,6 @@ impl<K: Key> RuntimePacks<K> {
             == (&other.order, &other.groups, &other.encoding))
     }
 
-    /// Returns the name of the values' encoding.
     pub fn encoding(&self) -> Result<String, Problem> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
@@ -223,14 +205,12 @@ impl<K: Key> RuntimePacks<K> {
         })
     }
 
-    /// Returns the location of damaged keys.
     #[must_use]
     pub fn location_of(&self, damage: Damage) -> Location {
         let kind = if damage.recent.is_some() { Kind::Row } else { Kind::Pack };
         self.table.location(kind, damage.first)
     }
 
-    /// Returns the keys that have rows.
     pub fn present<'c>(&'c self, keys: &'c [K]) -> PackCall<'c, HashSet<K>>
     where
         K: Sync + std::hash::Hash,
@@ -257,19 +237,16 @@ impl<K: Key> RuntimePacks<K> {
         })
     }
 
-    /// Writes rows.
     pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> PackCall<'static, ()> {
         let row = |(key, value): (K, Vec<u8>)| Ok((self.place(key)?, Row::Value(value.into())));
         self.put_call(rows.into_iter().map(row))
     }
 
-    /// Returns the pages of all rows.
     #[must_use]
     pub fn scan(&self) -> UnreadRange {
         self.all()
     }
 
-    /// Reads the next page, or `None` after the last one.
     pub fn next_page<'c>(
         &'c self,
         rest: &'c mut UnreadRange,

@@ -666,7 +666,7 @@ impl Builder<'_> {
             Tier::Keys => (Key(from), KEYS),
             Tier::Packs | Tier::Recent => (Id(from), self.tiers()),
         };
-        self.cached(name, &[first, Bytes(header), Integer(limit)], columns, || {
+        self.cached(name, &[first, Integer(limit), Bytes(header)], columns, || {
             let (from, next) = match tier {
                 Tier::Packs => (self.first_id().to_owned(), self.next()),
                 Tier::Recent => (self.first_id().to_owned(), "p.id AS next".to_owned()),
@@ -676,7 +676,7 @@ impl Builder<'_> {
             };
             format!(
                 "SELECT {tier_number} AS tier, p.id, p.version, p.body, {next} FROM {t}_{table} AS p \
-                 WHERE p.id >= {from} AND {} ORDER BY p.id LIMIT :int2",
+                 WHERE p.id >= {from} AND {} ORDER BY p.id LIMIT :int1",
                 is_stale("p.body")
             )
         })
@@ -894,7 +894,7 @@ impl Builder<'_> {
 
 /// On SQLite a part without bytes is NULL.
 fn is_stale(body: &str) -> String {
-    format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes1)")
+    format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes2)")
 }
 
 fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str) -> String {

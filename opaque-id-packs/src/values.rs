@@ -40,9 +40,6 @@ pub struct Values<T, V, E> {
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
-    ///
-    /// # Errors
-    /// [`Problem`] if the settings are invalid.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
@@ -59,29 +56,22 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok((Self { calls, normalize, accepts_plaintext_until, types: PhantomData }, call))
     }
 
-    /// Sets the function that returns the text of the blind index.
     #[must_use]
     pub fn normalize(self, normalize: impl Fn(&V) -> String + Send + Sync + 'static) -> Self {
         Self { normalize: Some(Arc::new(normalize)), ..self }
     }
 
-    /// Accepts values in plaintext until a time.
     #[must_use]
     pub fn accept_plaintext_until(self, time: SystemTime) -> Self {
         Self { accepts_plaintext_until: Some(time), ..self }
     }
 
-    /// Returns the fingerprint of a value.
-    ///
-    /// # Errors
-    /// [`Problem`] if the column has no blind index.
     pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, Problem> {
         let normalize = self.normalize.as_ref().ok_or_else(|| self.table.no_index())?;
         let state = self.table.opened()?;
         self.table.fingerprint(&state, &normalize(value)).map(Fingerprint::from_bytes)
     }
 
-    /// Decrypts the value of a row, unless the row has it in plaintext.
     pub fn decrypt_or_plaintext<'c>(
         &'c self,
         id: T::Internal,
@@ -109,10 +99,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         })
     }
 
-    /// Converts the values of the column.
-    ///
-    /// # Errors
-    /// [`Problem`] if only one of the column's name and its type has a blind index.
     pub fn convert<'c>(
         &'c self,
         column: &ColumnName,
@@ -122,10 +108,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok(self.calls.convert(column, to, self.reader(column)?, progress))
     }
 
-    /// Reads all values of the column, and checks its plaintext and its blind index.
-    ///
-    /// # Errors
-    /// [`Problem`] as for [`convert`](Self::convert).
     pub fn verify<'c>(
         &'c self,
         column: &ColumnName,
@@ -167,7 +149,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Statements::drop_column_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
-    /// Trains a dictionary from samples.
     pub fn train<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
@@ -188,7 +169,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.train_from(samples.filter(is_known).collect(), bytes)
     }
 
-    /// Encrypts a value for a row, and reads or makes the key of its group first.
     pub fn encrypt_on<'c>(&'c self, id: T::Internal, value: &V) -> PackCall<'c, Encrypted<T, V>> {
         let (id, value) = self.encoded(id, value);
         self.call(move |session| async move {
@@ -236,19 +216,11 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.decrypt_with(id, body, &keys)
     }
 
-    /// Encrypts a value without a group for a row.
-    ///
-    /// # Errors
-    /// [`Problem`] if the value cannot be encoded, or is too long.
     pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
         let (id, value) = self.encoded(id, value);
         self.encrypt_with(id, value?, &GroupKeys::default())
     }
 
-    /// Decrypts the value of a row, if it has no group.
-    ///
-    /// # Errors
-    /// [`Problem`] if it is not a value of this row and column, or of an unknown dictionary.
     pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
         let id = order::number(*id.as_repr());
         self.decrypt_with(id, encrypted.as_bytes(), &GroupKeys::default())
@@ -280,7 +252,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok(E::group(value).and_then(|group| state.group_id(group)))
     }
 
-    /// Returns whether a value is as new ones are.
     #[must_use]
     pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
         let header = self.table.current_header(Tier::Recent);

@@ -43,9 +43,18 @@ pub struct ConnectionState {
 pub struct Request {
     /// The statement.
     pub statement: Statement,
-    accepts_duplicate: bool,
+    accepts: Accepts,
     /// Undoes changes to the connection if the first statement fails.
     after_failure: Option<Statement>,
+}
+
+/// The failures after which a call goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepts {
+    Nothing,
+    Duplicate,
+    /// One of the statement's rows may be refused, or locked.
+    Rows,
 }
 
 /// The next need of a call, or its result.
@@ -68,8 +77,8 @@ pub enum Reply {
     Connected(ConnectionState),
     /// The statement's answer.
     Answer(Answer),
-    /// The statement violated a unique index.
-    Duplicate,
+    /// The statement failed in a way that the call accepts.
+    Failed(Failure),
     /// The call has waited.
     Waited,
 }
@@ -133,25 +142,38 @@ impl Session {
     /// # Panics
     /// If the driver replies without an answer.
     pub async fn run(&self, statement: Statement) -> Answer {
-        let answer =
-            self.send(Request { statement, accepts_duplicate: false, after_failure: None });
+        let answer = self.send(statement, Accepts::Nothing, None);
         answer.await.expect("a call that ends has no reply")
     }
 
     /// Runs a statement and returns its answer, or `None` if it violates a unique index.
     pub async fn try_run(&self, statement: Statement) -> Option<Answer> {
-        self.send(Request { statement, accepts_duplicate: true, after_failure: None }).await
+        self.send(statement, Accepts::Duplicate, None).await.ok()
+    }
+
+    /// Runs a statement and returns its answer, or the failure if it is about one of its rows.
+    ///
+    /// # Errors
+    /// The failure: a duplicate, a refusal, or a lock timeout outside of the caller's transactions.
+    pub async fn try_rows(&self, statement: Statement) -> Result<Answer, Failure> {
+        self.send(statement, Accepts::Rows, None).await
     }
 
     /// Runs a statement like [`try_run`](Self::try_run). If it fails, `undo` runs after it.
     pub async fn try_run_or_undo(&self, statement: Statement, undo: Statement) -> Option<Answer> {
-        self.send(Request { statement, accepts_duplicate: true, after_failure: Some(undo) }).await
+        self.send(statement, Accepts::Duplicate, Some(undo)).await.ok()
     }
 
-    async fn send(&self, request: Request) -> Option<Answer> {
-        match self.need(Need::Answer(request)).await {
-            Reply::Answer(answer) => Some(answer),
-            _ => None,
+    async fn send(
+        &self,
+        statement: Statement,
+        accepts: Accepts,
+        after_failure: Option<Statement>,
+    ) -> Result<Answer, Failure> {
+        match self.need(Need::Answer(Request { statement, accepts, after_failure })).await {
+            Reply::Answer(answer) => Ok(answer),
+            Reply::Failed(failure) => Err(failure),
+            _ => Err(Failure::Other),
         }
     }
 
@@ -322,15 +344,24 @@ impl<'c, T, E> Driver<'c, T, E> {
             }
             Err(failed) => failed,
         };
-        let accepts_duplicate = self.request.as_ref().is_some_and(|it| it.accepts_duplicate);
+        let accepts = self.request.as_ref().map_or(Accepts::Nothing, |request| request.accepts);
+        let is_accepted = match failure {
+            Failure::Duplicate => accepts != Accepts::Nothing,
+            // A failure may have ended the caller's transaction.
+            Failure::LockTimeout | Failure::Refused(_) => {
+                accepts == Accepts::Rows && !self.connection.is_in_transaction
+            }
+            _ => false,
+        };
         match failure {
             Failure::Conflict if !self.connection.is_in_transaction && self.may_retry() => Ok(()),
-            Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
-            Failure::Duplicate if accepts_duplicate => {
+            failure if is_accepted => {
                 self.request = None;
-                self.call.reply(Reply::Duplicate);
+                (self.first_conflict, self.retries) = (None, 0);
+                self.call.reply(Reply::Failed(failure));
                 Ok(())
             }
+            Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
             _ => Err(RunError::Database(error)),
         }
     }
@@ -533,13 +564,32 @@ mod tests {
     #[test]
     fn other_errors_end_the_call_and_answers_continue_it() {
         let mut driver = driver(Duration::MAX, OUTSIDE);
-        for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate] {
+        let refused = Failure::Refused("");
+        for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate, refused] {
             let failed = fail(&mut driver, failure);
             assert!(matches!(failed, Err(RunError::Database("failed"))));
         }
         let answer = Ok::<_, (&str, _)>(Answer::Rows(Vec::new()));
         assert!(driver.answer(answer).is_ok());
         assert!(driver.next().is_break());
+    }
+
+    /// A failure may have ended the caller's transaction.
+    #[test]
+    fn a_refused_or_locked_row_is_the_answer_outside_of_a_transaction() {
+        for (connection, is_answer) in [(OUTSIDE, true), (INSIDE, false)] {
+            for failure in [Failure::Refused(""), Failure::LockTimeout] {
+                let call = Call::new(Duration::MAX, |session| async move {
+                    let update = Statement::new("UPDATE a SET b = 1", Vec::new(), &[]);
+                    Ok::<_, ()>(session.try_rows(update).await.err())
+                });
+                let mut driver = Driver::new(call, connection);
+                assert!(driver.next().is_continue());
+                assert_eq!(driver.answer(Err(("failed", failure))).is_ok(), is_answer);
+                let done = is_answer.then(|| driver.next());
+                assert!(done.is_none_or(|done| done == ControlFlow::Break(Ok(Some(failure)))));
+            }
+        }
     }
 
     struct Slow {

@@ -52,7 +52,7 @@ impl Dialect {
                 "57P01" | "57P02" | "25P03" | "57P05" => Failure::Disconnected,
                 // connection_exception
                 code if code.starts_with("08") => Failure::Disconnected,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
             Self::MySql => match code {
                 // ER_LOCK_DEADLOCK; MariaDB's ER_CHECKREAD (a row is newer than the snapshot) and
@@ -73,18 +73,54 @@ impl Dialect {
                 "1047" | "1290" | "3100" | "1836" | "1792" | "1040" => Failure::Unavailable,
                 // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, ER_CLIENT_INTERACTION_TIMEOUT (wait_timeout)
                 "1053" | "1927" | "4031" => Failure::Disconnected,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
             Self::Sqlite => match code.parse::<u32>() {
                 // SQLITE_BUSY, SQLITE_LOCKED and their extended codes
                 Ok(code) if matches!(code & 0xff, 5 | 6) => Failure::Conflict,
                 // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
                 Ok(1555 | 2067) => Failure::Duplicate,
-                _ => Failure::Other,
+                _ => self.refusal(code),
             },
         }
     }
+
+    /// Recognizes errors that are about one row.
+    fn refusal(self, code: &str) -> Failure {
+        let class = code.get(..2).filter(|_| self == Self::Postgres).unwrap_or("-");
+        let is_of = |(_, postgres, mysql, sqlite): &&(_, &str, &str, &str)| {
+            let codes = match self {
+                Self::Postgres => postgres,
+                Self::MySql => mysql,
+                Self::Sqlite => sqlite,
+            };
+            codes.split_whitespace().any(|known| known == code || known == class)
+        };
+        let reason = REFUSALS.iter().find(is_of).map(|(reason, ..)| *reason);
+        // The standard leaves these classes to users. X and Y are an engine's own.
+        let is_users =
+            class.starts_with(|first| matches!(first, '6' | '8'..='9' | 'I'..='W' | 'Z'));
+        reason.or(is_users.then_some(RAISED)).map_or(Failure::Other, Failure::Refused)
+    }
 }
+
+/// The reason of a refusal by a constraint.
+pub const CONSTRAINT: &str = "a constraint refuses it";
+/// The reason of a refusal because of a column's type.
+pub const TYPE: &str = "it is no value of a column's type or character set";
+const RAISED: &str = "a trigger or function raises an error";
+
+/// The reasons of refusals, with the codes or classes of PostgreSQL, and the codes of MySQL and MariaDB, and of SQLite.
+const REFUSALS: [(&str, &str, &str, &str); 8] = [
+    ("a column is too short for it", "22001", "1406", ""),
+    ("it is out of the range of a column's type", "22003", "1264 1690", ""),
+    ("a column accepts no NULL", "23502", "1048 1263 1364", "1299"),
+    ("the row or its entry in an index would be too large", "54000", "1118", "18"),
+    (CONSTRAINT, "23 44", "1216 1217 1369 1451 1452 3819 4025", "275 787"),
+    ("no partition accepts the row", "", "1526", ""),
+    (RAISED, "38 39 P0", "1644", "1811"),
+    (TYPE, "22", "1265 1292 1300 1366 1367 1411 1525 1977 3140 3854", "20 3091"),
+];
 
 /// The meaning of a database's error for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +135,9 @@ pub enum Failure {
     Unavailable,
     /// The connection is gone.
     Disconnected,
+    /// The table cannot take one of the rows, for this reason. It does not repeat the server's message, because
+    /// that may have the value.
+    Refused(&'static str),
     /// A retry would fail again.
     Other,
 }
@@ -110,7 +149,7 @@ impl Failure {
         match self {
             Self::Conflict | Self::LockTimeout => Some(Retry::Again),
             Self::Unavailable | Self::Disconnected => Some(Retry::Elsewhere),
-            Self::Duplicate | Self::Other => None,
+            Self::Duplicate | Self::Refused(_) | Self::Other => None,
         }
     }
 }
@@ -144,6 +183,19 @@ mod tests {
             assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Again));
         }
         assert_eq!(Dialect::Postgres.failure("40003").retry(), Some(Retry::Elsewhere));
+    }
+
+    #[test]
+    fn a_refusal_is_about_a_row_and_no_missing_right() {
+        for (dialect, row, other) in [
+            (Dialect::Postgres, "22001", "42501"),
+            (Dialect::Postgres, "U0001", "XX000"),
+            (Dialect::MySql, "1406", "1142"),
+            (Dialect::Sqlite, "1811", "8"),
+        ] {
+            assert!(matches!(dialect.failure(row), Failure::Refused(_)), "{row}");
+            assert_eq!(dialect.failure(other), Failure::Other);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use opaque_id_sql::call::{Call, ConnectionState, Reply};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::mapping::{Index, Mapping};
 use opaque_id_sql::statement::{Answer, Statement};
 use opaque_id_sqlx::{External, Internal, OpaqueId, SupportedDatabase, run};
@@ -125,7 +126,7 @@ async fn schedule<DB: SupportedDatabase>(
                 let statement = next[client].take().ok_or("a statement")?;
                 let answer = answer(&connections[client], statement).await?;
                 if let Some(running) = &mut clients[client] {
-                    running.reply(answer.map_or(Reply::Duplicate, Reply::Answer));
+                    running.reply(answer.map_or(Reply::Failed(Failure::Duplicate), Reply::Answer));
                 }
                 next[client] = advance(&mut clients[client], state, &mut returned)?;
             }

@@ -2,22 +2,21 @@
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{ColumnName, Conversion, Location, Normalizer, Problem, TableName, Verified};
 
-use crate::args::{ColumnArgs, FromTable, Goal, NormalizerKind, PackSettings, PackedTable, Packs};
+use crate::args::{ColumnArgs, Goal, NormalizerKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::resources::ResourceSettings;
 use crate::{files, output, secrets, with_causes};
 use database::Database;
-use settings::Contents;
 
 mod database;
 pub(crate) mod in_use;
@@ -34,89 +33,23 @@ struct Table<K> {
     packs: RuntimePacks<K>,
 }
 
-enum Action {
-    Create(Contents),
-    Configure(PackSettings),
-    Verify(Option<ColumnName>, Option<Normalizer>),
-    Convert(ColumnName, Option<Normalizer>, Conversion),
-    Restore {
-        backup_url: String,
-        force: bool,
-    },
-    /// Encrypts again, and deletes dictionaries that have not been current for this time.
-    Rekey(Option<ColumnName>, Option<Duration>),
-    Train {
-        bytes: usize,
-        public_samples: Option<PathBuf>,
-    },
-    Export,
-    Import {
-        file: PathBuf,
-        keep: bool,
-    },
-    ImportFrom {
-        table: String,
-        from: FromTable,
-    },
-}
-
 /// Returns whether everything succeeded.
-pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
-    let (args, action) = match command {
+pub(crate) fn run(out: &mut impl Write, command: &Packs) -> Result<bool> {
+    let args = match command {
         Packs::Tune(args) => {
-            output::warn(&tune::tune(out, &args)?)?;
+            output::warn(&tune::tune(out, args)?)?;
             return Ok(true);
         }
-        Packs::Create {
-            table,
-            settings,
-            column,
-            write_through,
-            encoding,
-            by_encrypted_key,
-            groups: has_groups,
-        } => {
-            let column = named(&column)?;
-            let contents = Contents {
-                settings,
-                column,
-                write_through,
-                encoding,
-                by_encrypted_key,
-                has_groups,
-            };
-            (table, Action::Create(contents))
-        }
-        Packs::Configure { table, settings } => (table, Action::Configure(settings)),
-        Packs::Verify { table, column } => {
-            (table, Action::Verify(named(&column)?, normalizer(&column)))
-        }
-        Packs::Convert { table, column, to } => {
-            let to = match to {
-                Goal::Index => Conversion::Index,
-                Goal::Encrypted => Conversion::Encrypted,
-                Goal::Plaintext => Conversion::Plaintext,
-            };
-            let name = named(&column)?.ok_or("expected --column")?;
-            (table, Action::Convert(name, normalizer(&column), to))
-        }
-        Packs::Restore { table, backup_url, force } => {
-            (table, Action::Restore { backup_url, force })
-        }
-        Packs::Rekey { table, column } => (table, Action::Rekey(named(&column)?, None)),
-        Packs::Sweep { table, column, unused_for } => {
-            let unused_for = Some(Duration::from_secs(unused_for));
-            (table, Action::Rekey(named(&column)?, unused_for))
-        }
-        Packs::Train { table, public_samples, bytes } => {
-            (table, Action::Train { bytes, public_samples })
-        }
-        Packs::Export(table) => (table, Action::Export),
-        Packs::Import { table, file, keep, mut from } => match (file, from.from.take()) {
-            (Some(file), _) => (table, Action::Import { file, keep }),
-            (None, Some(old)) => (table, Action::ImportFrom { table: old, from }),
-            (None, None) => return Err("expected a file, or --from".into()),
-        },
+        Packs::Create { table, .. }
+        | Packs::Configure { table, .. }
+        | Packs::Verify { table, .. }
+        | Packs::Convert { table, .. }
+        | Packs::Restore { table, .. }
+        | Packs::Rekey { table, .. }
+        | Packs::Sweep { table, .. }
+        | Packs::Train { table, .. }
+        | Packs::Export(table)
+        | Packs::Import { table, .. } => table,
     };
     let keyring =
         resource::audience_keyring(&args.resource, &secrets::keyring(&args.resource.secrets)?);
@@ -126,11 +59,11 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
     }
     output::block_on(async {
         match *key {
-            KeyKind::UUID7 => act::<Uuid7>(out, &args, &keyring, domain, action).await,
-            KeyKind::ULID => act::<Ulid>(out, &args, &keyring, domain, action).await,
-            KeyKind::STRUCTURED => act::<StructuredKey>(out, &args, &keyring, domain, action).await,
-            KeyKind::UUID => act::<Uuid>(out, &args, &keyring, domain, action).await,
-            _ => act::<i64>(out, &args, &keyring, domain, action).await,
+            KeyKind::UUID7 => act::<Uuid7>(out, args, &keyring, domain, command).await,
+            KeyKind::ULID => act::<Ulid>(out, args, &keyring, domain, command).await,
+            KeyKind::STRUCTURED => act::<StructuredKey>(out, args, &keyring, domain, command).await,
+            KeyKind::UUID => act::<Uuid>(out, args, &keyring, domain, command).await,
+            _ => act::<i64>(out, args, &keyring, domain, command).await,
         }
     })?
 }
@@ -140,38 +73,56 @@ async fn act<K: ShownKey>(
     args: &PackedTable,
     keyring: &Keyring,
     domain: &str,
-    action: Action,
+    command: &Packs,
 ) -> Result<bool> {
-    if let Action::Create(contents) = action {
-        return settings::create::<K>(out, args, keyring, domain, contents).await;
+    let column = match command {
+        Packs::Create { column, .. }
+        | Packs::Verify { column, .. }
+        | Packs::Convert { column, .. }
+        | Packs::Rekey { column, .. }
+        | Packs::Sweep { column, .. } => named(column)?,
+        _ => None,
+    };
+    if let Packs::Create { .. } = command {
+        let column = column.as_ref();
+        return settings::create::<K>(out, args, keyring, domain, command, column).await;
     }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;
-    match action {
-        Action::Create(_) => unreachable!("it opens no table"),
-        Action::Configure(settings) => settings::configure(out, &table, &settings).await,
-        Action::Verify(None, _) => verify(out, &table).await,
-        Action::Verify(Some(column), normalizer) => {
-            verify_column(out, &table, &column, normalizer).await
+    match command {
+        Packs::Tune(_) | Packs::Create { .. } => unreachable!("it opens no table"),
+        Packs::Configure { settings, .. } => settings::configure(out, &table, settings).await,
+        Packs::Verify { column: of, .. } => {
+            verify(out, &table, column.as_ref().map(|column| (column, normalizer(of)))).await
         }
-        Action::Convert(column, normalizer, to) => {
-            convert(out, &table, &column, normalizer, to).await
+        Packs::Convert { column: of, to, .. } => {
+            let (column, to) = (column.ok_or("expected --column")?, (*to).into());
+            if to == Conversion::Plaintext && of.plaintext.is_none() {
+                return Err("expected --plaintext, the column for the decrypted values".into());
+            }
+            convert(out, &table, &column, normalizer(of), to).await
         }
-        Action::Restore { backup_url, force } => {
-            let backup = open(&backup_url)
+        Packs::Restore { backup_url, force, .. } => {
+            let backup = open(backup_url)
                 .await
                 .map_err(|error| format!("the backup: {}", with_causes(&*error)))?;
-            restore(out, &table, &backup, force).await
+            restore(out, &table, &backup, *force).await
         }
-        Action::Rekey(column, sweep) => rekey(out, &table, column.as_ref(), sweep).await,
-        Action::Train { bytes, public_samples } => {
-            train(out, &table, bytes, public_samples.as_deref()).await
+        Packs::Rekey { .. } => rekey(out, &table, column.as_ref(), None).await,
+        Packs::Sweep { unused_for, .. } => {
+            rekey(out, &table, column.as_ref(), Some(Duration::from_secs(*unused_for))).await
+        }
+        Packs::Train { bytes, public_samples, .. } => {
+            train(out, &table, *bytes, public_samples.as_deref()).await
         }
         // `out` removes colors for a pipe, and would change values that contain such characters.
-        Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
-        Action::Import { file, keep } => rows::import(out, &table, &file, keep).await,
-        Action::ImportFrom { table: old, from } => {
-            rows::import_from(out, &table, &old, &from).await
+        Packs::Export(_) => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
+        Packs::Import { file: Some(file), keep, .. } => {
+            rows::import(out, &table, file, *keep).await
+        }
+        Packs::Import { from, .. } => {
+            let old = from.from.as_deref().ok_or("expected a file, or --from")?;
+            rows::import_from(out, &table, old, from).await
         }
     }
 }
@@ -209,6 +160,16 @@ fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
+impl From<Goal> for Conversion {
+    fn from(goal: Goal) -> Self {
+        match goal {
+            Goal::Index => Self::Index,
+            Goal::Encrypted => Self::Encrypted,
+            Goal::Plaintext => Self::Plaintext,
+        }
+    }
+}
+
 fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
     of.index.as_ref().map(|_| match of.normalize {
         NormalizerKind::Exact => Normalizer::Exact,
@@ -224,45 +185,37 @@ fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
     with_causes(problem) + &id
 }
 
-/// Prints corrupt and missing packs to standard output, because they are the result here.
-async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let verified = verified(table).await?;
-    let problems = print(out, &verified.problems)?;
-    writeln!(
-        out,
-        "{} rows in {} packs and {} recent rows could be read; {problems}",
-        verified.packed_rows, verified.packs, verified.recent_rows
-    )?;
+/// Prints problems to standard output, because they are the result here.
+async fn verify<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    column: Option<(&ColumnName, Option<Normalizer>)>,
+) -> Result<bool> {
+    let verified = verified(table, column).await?;
+    let problems = print(out, &verified.problems, verified.more_problems)?;
+    let Verified { packs, packed_rows, recent_rows, values, .. } = verified;
+    match column {
+        Some(_) => writeln!(out, "{values} values could be read; {problems}")?,
+        None => writeln!(
+            out,
+            "{packed_rows} rows in {packs} packs and {recent_rows} recent rows could be read; {problems}"
+        )?,
+    }
     Ok(verified.problems.is_empty())
 }
 
-fn print(out: &mut impl Write, problems: &[Problem]) -> Result<String> {
+fn print(out: &mut impl Write, problems: &[Problem], more: u64) -> Result<String> {
     for problem in problems {
         writeln!(out, "{}", describe(problem, problem.location()))?;
     }
-    Ok(match problems.len() {
+    if more > 0 {
+        writeln!(out, "… and {} more", HumanCount(more))?;
+    }
+    Ok(match problems.len() as u64 + more {
         0 => "nothing is corrupt or missing".to_owned(),
         1 => "1 problem".to_owned(),
         many => format!("{many} problems"),
     })
-}
-
-async fn verify_column<K: ShownKey>(
-    out: &mut impl Write,
-    table: &Table<K>,
-    column: &ColumnName,
-    normalizer: Option<Normalizer>,
-) -> Result<bool> {
-    let all = table.database.count_values::<K>(column).await?;
-    let bar = bar("{human_pos} of {human_len} values", Some(all))?;
-    let position = bar.clone();
-    let progress = move |done| position.set_position(done);
-    let verify = table.packs.verify_column(column, normalizer, progress)?;
-    let verified = table.database.run(verify).await?;
-    bar.finish_and_clear();
-    let problems = print(out, &verified.problems)?;
-    writeln!(out, "{} values could be read; {problems}", verified.values)?;
-    Ok(verified.problems.is_empty())
 }
 
 async fn convert<K: ShownKey>(
@@ -281,7 +234,7 @@ async fn convert<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let converted = database.run(packs.convert(column, to, normalizer, progress)?).await?;
     bar.finish_and_clear();
-    print(out, &converted.problems)?;
+    print(out, &converted.problems, converted.more_problems)?;
     writeln!(
         out,
         "{} rows written; {} values are in plaintext, and {} have no fingerprint",
@@ -294,11 +247,19 @@ async fn convert<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    let is_left = match to {
-        Conversion::Encrypted => converted.plaintext > 0,
-        _ => false,
+    let left = match to {
+        Conversion::Encrypted => converted.plaintext,
+        Conversion::Plaintext => converted.encrypted,
+        _ => 0,
     };
-    Ok(converted.problems.is_empty() && converted.lost == 0 && converted.unindexed == 0 && !is_left)
+    let is_known = !converted.problems.is_empty() || converted.lost > 0;
+    if left > 0 && !is_known {
+        let note = format!(
+            "{left} values were not converted: look for a client that writes the old form, or a trigger"
+        );
+        output::warn(&[note])?;
+    }
+    Ok(!is_known && converted.unindexed == 0 && left == 0)
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.
@@ -313,7 +274,7 @@ async fn restore<K: ShownKey>(
             "expected a backup of this table, found a table with another order or encoding".into(),
         );
     }
-    let found = verified(table).await?;
+    let found = verified(table, None).await?;
     let mut all_good = true;
     for damage in RuntimePacks::<K>::damage(&found, force) {
         let rows = match backup.database.run(backup.packs.rows_of(damage)).await {
@@ -348,16 +309,26 @@ async fn restore<K: ShownKey>(
             }
         }
     }
-    Ok(verify(out, table).await? && all_good)
+    Ok(verify(out, table, None).await? && all_good)
 }
 
-async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
-    let all = table.database.count(&table.name).await?;
-    let done = "{human_pos} of {human_len} packs and recent rows";
-    let bar = bar(done, Some(all))?;
-    let progress = bar.clone();
-    let verify = table.packs.verify(None, None, move |done| progress.set_position(done));
-    let verified = table.database.run(verify).await?;
+async fn verified<K: ShownKey>(
+    table: &Table<K>,
+    column: Option<(&ColumnName, Option<Normalizer>)>,
+) -> Result<Verified> {
+    let Table { name, database, packs } = table;
+    let (what, all) = match column {
+        Some((column, _)) => ("values", database.count_values::<K>(column).await?),
+        None => ("packs and recent rows", database.count(name).await?),
+    };
+    let bar = bar(&format!("{{human_pos}} of {{human_len}} {what}"), Some(all))?;
+    let position = bar.clone();
+    let progress = move |done| position.set_position(done);
+    let verify = match column {
+        Some((column, normalizer)) => packs.verify_column(column, normalizer, progress)?,
+        None => packs.verify(None, None, progress),
+    };
+    let verified = database.run(verify).await?;
     bar.finish_and_clear();
     Ok(verified)
 }

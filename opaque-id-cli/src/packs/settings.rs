@@ -9,18 +9,8 @@ use serde_json::{Map, Value};
 
 use super::database::Database;
 use super::{Result, Table, name};
-use crate::args::{PackSettings, PackedTable};
+use crate::args::{PackSettings, PackedTable, Packs};
 use crate::resource::ShownKey;
-
-pub(super) struct Contents {
-    pub(super) settings: PackSettings,
-    /// The encrypted column, if the table is that of one.
-    pub(super) column: Option<ColumnName>,
-    pub(super) write_through: bool,
-    pub(super) encoding: String,
-    pub(super) by_encrypted_key: bool,
-    pub(super) has_groups: bool,
-}
 
 type Listed = Vec<(String, String)>;
 
@@ -29,16 +19,26 @@ pub(super) async fn create<K: ShownKey>(
     args: &PackedTable,
     keyring: &Keyring,
     domain: &str,
-    contents: Contents,
+    command: &Packs,
+    column: Option<&ColumnName>,
 ) -> Result<bool> {
-    let Contents { settings, column, write_through, encoding, by_encrypted_key, has_groups } =
-        contents;
+    let &Packs::Create {
+        ref settings,
+        write_through,
+        ref encoding,
+        by_encrypted_key,
+        groups: has_groups,
+        ..
+    } = command
+    else {
+        unreachable!("another command creates nothing");
+    };
     let first = match write_through {
         true => Settings::default().write_through(),
         false => Settings::default(),
     };
-    let settings = changed(&first, &settings)?;
-    let expected = listed(&settings, &encoding, by_encrypted_key, has_groups)?;
+    let settings = changed(&first, settings)?;
+    let expected = listed(&settings, encoding, by_encrypted_key, has_groups)?;
     let (name, is_column) = (name(args), column.is_some());
     let layout = match (is_column, by_encrypted_key) {
         (true, _) => Layout::Column,
@@ -46,9 +46,9 @@ pub(super) async fn create<K: ShownKey>(
         (false, false) => Layout::ByKey,
     };
     let (packs, call) =
-        RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout, has_groups)?;
+        RuntimePacks::<K>::create(keyring, domain, name, settings, encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;
-    if let Some(column) = &column {
+    if let Some(column) = column {
         // The query fails if the column's name is wrong.
         database.count_values::<K>(column).await?;
     }

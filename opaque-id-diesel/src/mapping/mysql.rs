@@ -45,13 +45,18 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
         return UnknownFailure::Known(Failure::Conflict);
     }
     UnknownFailure::Ask(Question {
-        // The server cannot prepare this statement.
-        get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
-        read: Statement::new(
-            "SELECT CAST(@opaque_id_errno AS SIGNED) LIMIT 1",
-            Vec::new(),
-            &[Column::Integer],
-        ),
+        // The server cannot prepare the first two. Warnings of MySQL precede the error.
+        ask: vec![
+            Statement::batch("GET DIAGNOSTICS @opaque_id_errno = NUMBER"),
+            Statement::batch(
+                "GET DIAGNOSTICS CONDITION @opaque_id_errno @opaque_id_errno = MYSQL_ERRNO",
+            ),
+            Statement::new(
+                "SELECT CAST(@opaque_id_errno AS SIGNED) LIMIT 1",
+                Vec::new(),
+                &[Column::Integer],
+            ),
+        ],
         clear: Statement::batch("SET @opaque_id_errno = NULL"),
     })
 }

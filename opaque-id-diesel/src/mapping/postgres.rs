@@ -4,7 +4,7 @@ use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgValue};
 use diesel::result::DatabaseErrorInformation;
 use diesel::sql_types::{BigInt, Binary, Text, Uuid as SqlUuid};
-use opaque_id_sql::dialect::Failure;
+use opaque_id_sql::dialect::{Failure, TYPE};
 use opaque_id_sql::statement::Cell;
 
 use super::run::{UnknownFailure, supported_backend};
@@ -25,6 +25,14 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
         // the next call.
         message if message.starts_with("terminating connection ") => Failure::Disconnected,
         message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
+        message
+            if message.starts_with("value too long for type ")
+                || message.starts_with("invalid input ")
+                || message.ends_with(" out of range")
+                || message.contains(" is out of range for type ") =>
+        {
+            Failure::Refused(TYPE)
+        }
         // Citus writes neither a hint nor a detail.
         message if message.contains("was involved in a distributed deadlock") => Failure::Conflict,
         // Aurora DSQL writes its code into the message.

@@ -4,7 +4,7 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
 use opaque_id_sql::call::{Call, ConnectionState, RunError, RunResult, Runner, drive};
-use opaque_id_sql::dialect::{Dialect, Failure, Retry};
+use opaque_id_sql::dialect::{CONSTRAINT, Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 /// A backend for maps and sequences. The features `postgres`, `mysql` and `sqlite` enable one each.
@@ -39,8 +39,8 @@ pub enum UnknownFailure {
 /// The statements that ask for an error's code.
 #[derive(Debug)]
 pub struct Question {
-    pub get: Statement,
-    pub read: Statement,
+    /// The last one reads it.
+    pub ask: Vec<Statement>,
     pub clear: Statement,
 }
 
@@ -108,8 +108,9 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
         UnknownFailure::Ask(question) => {
-            let mut run = |statement| C::Backend::run(connection, statement);
-            let code = run(&question.get).and_then(|_| run(&question.read));
+            let mut run = |statement: &Statement| C::Backend::run(connection, statement);
+            let none = Answer::Rows(Vec::new());
+            let code = question.ask.iter().try_fold(none, |_, statement| run(statement));
             let cleared = run(&question.clear);
             failure_of_code::<C::Backend>(code, &cleared)
         }
@@ -134,6 +135,11 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
         DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand => {
             Failure::Disconnected
         }
+        DatabaseErrorKind::NotNullViolation
+        | DatabaseErrorKind::ForeignKeyViolation
+        | DatabaseErrorKind::CheckViolation
+        | DatabaseErrorKind::RestrictViolation
+        | DatabaseErrorKind::ExclusionViolation => Failure::Refused(CONSTRAINT),
         DatabaseErrorKind::Unknown => return DB::failure(&**information),
         _ => Failure::Other,
     })

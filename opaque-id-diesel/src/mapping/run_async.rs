@@ -96,10 +96,12 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
         UnknownFailure::Ask(question) => {
-            let code = match <C::Backend as AsyncRun>::run(connection, &question.get).await {
-                Ok(_) => <C::Backend as AsyncRun>::run(connection, &question.read).await,
-                error => error,
-            };
+            let mut code = Ok(Answer::Rows(Vec::new()));
+            for statement in &question.ask {
+                if code.is_ok() {
+                    code = <C::Backend as AsyncRun>::run(connection, statement).await;
+                }
+            }
             let cleared = <C::Backend as AsyncRun>::run(connection, &question.clear).await;
             failure_of_code::<C::Backend>(code, &cleared)
         }

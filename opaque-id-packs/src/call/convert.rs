@@ -3,14 +3,13 @@
 //! A statement writes a page of rows, and leaves a row alone that is no longer as it was read. The next pass finds it again. A run that
 //! ends early is continued by the next one, because each pass reads only the rows that are left.
 
-use std::collections::VecDeque;
-
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use super::walk::{BODIES, Progress, is_full, leave_last_id};
-use super::{Disconnected, STATEMENT_BYTES, Session};
+use super::walk::{EVERY_BODY, Found, Progress, Values};
+use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
 use crate::column::ColumnName;
-use crate::error::Problem;
+use crate::error::{Problem, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
 use crate::statement::{Source, Write};
@@ -43,8 +42,19 @@ pub struct Converted {
     pub plaintext: u64,
     /// How many values have no fingerprint after the run, if there is an index. An erased value has none.
     pub unindexed: u64,
-    /// Rows that stay as they are, because their value cannot be read or their fingerprint is not unique.
+    /// How many values are encrypted after the run.
+    pub encrypted: u64,
+    /// Rows that stay as they are, because their value cannot be read or the database refuses the new one. There are up to 100 of each
+    /// variant.
     pub problems: Vec<Problem>,
+    /// How many other problems there are.
+    pub more_problems: u64,
+}
+
+impl Converted {
+    fn add(&mut self, problem: Problem) {
+        add(&mut self.problems, &mut self.more_problems, problem);
+    }
 }
 
 /// Decodes the bytes of a value, and returns it with its group and, if the column has a blind index, its normalized text.
@@ -62,10 +72,10 @@ pub(crate) async fn convert(
     let mut session = session.connect().await;
     let mut converted = Converted::default();
     for _ in 0..PASSES {
-        (converted.lost, converted.problems) = (0, Vec::new());
+        converted = Converted { rows: converted.rows, ..Converted::default() };
         for write in writes(&column, to) {
-            let mut pages = Pages::new(&column, write.source());
-            while let Some(page) = pages.next(&mut session).await? {
+            let mut pages = Values::new(&column, write.source());
+            while let Some(page) = pages.next(&mut session, &EVERY_BODY).await? {
                 let rows =
                     write.prepare(&mut session, &column, page, &read, &mut converted).await?;
                 write.write(&mut session, &column, rows, &mut converted).await?;
@@ -77,13 +87,13 @@ pub(crate) async fn convert(
         }
     }
     let rows = session.query(session.sql().count_unconverted(&column)).await?;
-    let [Cell::Integer(plaintext), Cell::Integer(unindexed)] =
+    let [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] =
         rows.first().map_or(&[][..], |row| row)
     else {
         return Err(session.table.wrong_columns());
     };
-    (converted.plaintext, converted.unindexed) =
-        (plaintext.cast_unsigned(), unindexed.cast_unsigned());
+    [converted.plaintext, converted.encrypted, converted.unindexed] =
+        [plaintext, encrypted, unindexed].map(|count| count.cast_unsigned());
     session.end(converted).await
 }
 
@@ -92,17 +102,17 @@ pub(super) async fn check(
     session: &mut Session,
     column: &ColumnName,
     read: &Reader<'_>,
-    problems: &mut Vec<Problem>,
+    verified: &mut Verified,
 ) -> Result<(), Problem> {
-    for source in [Source::Plaintext, Source::Encrypted] {
-        let is_due =
-            if source == Source::Plaintext { column.has_plaintext() } else { column.has_index() };
-        let mut pages = Pages::new(column, source);
-        while let Some(page) = if is_due { pages.next(session).await? } else { None } {
+    let due =
+        [(Source::Plaintext, column.has_plaintext()), (Source::Encrypted, column.has_index())];
+    for (source, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
+        let mut pages = Values::new(column, source);
+        while let Some(page) = pages.next(session, &EVERY_BODY).await? {
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
-                    problems.push(Problem::Plaintext { location });
+                    verified.add(Problem::Plaintext { location });
                     continue;
                 }
                 // The verification of the column has reported a value that cannot be read.
@@ -110,7 +120,7 @@ pub(super) async fn check(
                 if let Ok((_, text)) = read(&value)
                     && fingerprint(session, text.as_deref())? != found.index
                 {
-                    problems.push(Problem::Fingerprint { location });
+                    verified.add(Problem::Fingerprint { location });
                 }
             }
         }
@@ -119,34 +129,21 @@ pub(super) async fn check(
 }
 
 /// Returns the writes of a conversion.
-fn writes(column: &ColumnName, to: Conversion) -> Vec<Write> {
-    let index = |source| column.has_index().then_some(Write::Index(source));
-    match to {
-        Conversion::Index => {
-            let plaintext = index(Source::Plaintext).filter(|_| column.has_plaintext());
-            plaintext.into_iter().chain(index(Source::Encrypted)).collect()
-        }
-        Conversion::Encrypted => {
-            let encrypted = column.has_plaintext().then_some(Write::Encrypted);
-            encrypted.into_iter().chain(index(Source::Encrypted)).collect()
-        }
-        Conversion::Plaintext => {
-            column.has_plaintext().then_some(Write::Plaintext).into_iter().collect()
-        }
-    }
+fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
+    let (has_plaintext, has_index) = (column.has_plaintext(), column.has_index());
+    let all = [
+        (Write::Index(Source::Plaintext), to == Conversion::Index && has_plaintext && has_index),
+        (Write::Encrypted, to == Conversion::Encrypted && has_plaintext),
+        (Write::Index(Source::Encrypted), to != Conversion::Plaintext && has_index),
+        (Write::Plaintext, to == Conversion::Plaintext && has_plaintext),
+    ];
+    all.into_iter().filter_map(|(write, is_due)| is_due.then_some(write))
 }
 
 /// Returns the fingerprint of a text, or zeros without an index.
 fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, Problem> {
     let state = session.state()?;
     text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
-}
-
-/// A value of a row as it was read, with the fingerprint of its row.
-struct Found {
-    id: u128,
-    bytes: Vec<u8>,
-    index: Vec<u8>,
 }
 
 impl Found {
@@ -182,38 +179,6 @@ fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> Problem {
     Problem::Value { location, reason: reason.into() }
 }
 
-/// The pages of a column's values.
-struct Pages<'c> {
-    column: &'c ColumnName,
-    source: Source,
-    from: Option<u128>,
-}
-
-impl<'c> Pages<'c> {
-    fn new(column: &'c ColumnName, source: Source) -> Self {
-        Self { column, source, from: Some(0) }
-    }
-
-    async fn next(&mut self, session: &mut Session) -> Result<Option<Vec<Found>>, Problem> {
-        let Some(from) = self.from.take() else { return Ok(None) };
-        let read = session.sql().read_values(self.column, self.source, from, BODIES);
-        let ids = session.table.statements.ids();
-        let found = |cells: Vec<Cell>| match <[Cell; 3]>::try_from(cells) {
-            Ok([id, Cell::Bytes(bytes), Cell::Bytes(index)]) => {
-                ids.id(&id).map(|id| Found { id, bytes, index })
-            }
-            _ => None,
-        };
-        let rows = session.query(read).await?.into_iter().map(found).collect::<Option<Vec<_>>>();
-        let mut rows = rows.ok_or_else(|| session.table.wrong_columns())?;
-        if is_full(rows.len()) {
-            leave_last_id(session, &mut rows, |found| found.id)?;
-            self.from = rows.last().and_then(|last| ids.after(last.id));
-        }
-        Ok(Some(rows))
-    }
-}
-
 impl Write {
     /// Returns the column that the rows are read from.
     fn source(self) -> Source {
@@ -244,7 +209,7 @@ impl Write {
                     values.push((found, value, fingerprint(session, text.as_deref())?))
                 }
                 Err(Problem::Erased { .. }) => {}
-                Err(problem) => converted.problems.push(problem),
+                Err(problem) => converted.add(problem),
             }
         }
         if self == Self::Encrypted {
@@ -253,39 +218,43 @@ impl Write {
         }
         let mut rows = Vec::new();
         for (found, value, index) in values {
-            let new = match self {
-                Self::Index(_) if found.index == index => continue,
-                Self::Index(_) => Vec::new(),
-                Self::Encrypted => {
-                    let (state, groups) = (session.state()?, session.groups());
-                    match session.table.encrypt_value(&state, found.id, Some(value), groups) {
-                        Ok(new) => new,
-                        Err(problem) => {
-                            converted.problems.push(problem);
-                            continue;
-                        }
-                    }
+            if matches!(self, Self::Index(_)) && found.index == index {
+                continue;
+            }
+            match self.new_value(session, column, found.id, value) {
+                Ok(new) => {
+                    let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
+                    rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
                 }
-                Self::Plaintext if is_quoted(session, column)? => {
-                    match serde_json::from_slice::<String>(&value) {
-                        Ok(text) => text.into_bytes(),
-                        Err(_) => {
-                            let reason =
-                                "expected a JSON string for a column of text, found other JSON";
-                            converted.problems.push(invalid(session, found.id, reason));
-                            continue;
-                        }
-                    }
-                }
-                Self::Plaintext => value.to_vec(),
-            };
-            let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
-            rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
+                Err(problem) => converted.add(problem),
+            }
         }
         Ok(rows)
     }
 
-    /// Writes rows. If a unique index refuses them, writes each by itself, to find the one that it refuses.
+    fn new_value(
+        self,
+        session: &Session,
+        column: &ColumnName,
+        id: u128,
+        value: Value,
+    ) -> Result<Vec<u8>, Problem> {
+        match self {
+            Self::Index(_) => Ok(Vec::new()),
+            Self::Encrypted => {
+                let (state, groups) = (session.state()?, session.groups());
+                session.table.encrypt_value(&state, id, Some(value), groups)
+            }
+            Self::Plaintext if is_quoted(session, column)? => {
+                let reason = "expected a JSON string for a column of text, found other JSON";
+                let text = serde_json::from_slice::<String>(&value);
+                text.map(String::into_bytes).map_err(|_| invalid(session, id, reason))
+            }
+            Self::Plaintext => Ok(value.to_vec()),
+        }
+    }
+
+    /// Writes rows. If the database refuses one of them, writes fewer at a time, to find it.
     async fn write(
         self,
         session: &mut Session,
@@ -293,26 +262,76 @@ impl Write {
         rows: Vec<Stored>,
         converted: &mut Converted,
     ) -> Result<(), Problem> {
-        let mut left: VecDeque<_> = split(rows).into();
-        while let Some(rows) = left.pop_front() {
+        let mut left = split(rows);
+        while let Some(rows) = left.pop() {
             let write = session.sql().convert(column, self, &rows);
-            match session.try_write(write).await? {
-                Some(written) => {
+            let result = session.try_rows(write).await?;
+            let location = |row: &Stored| session.table.location(Kind::Value, row.id);
+            match (result, &rows[..]) {
+                (Ok(written), _) => {
                     converted.rows += written;
-                    converted.lost += (rows.len() as u64).saturating_sub(written);
+                    if written < rows.len() as u64 {
+                        self.find_ignored(session, column, &rows, written, converted).await?;
+                    }
                 }
-                None if rows.len() == 1 => {
-                    let location = session.table.location(Kind::Value, rows[0].id);
-                    converted.problems.push(Problem::Duplicate { location });
+                (Err(Failure::Duplicate), [row]) if self != Self::Plaintext => {
+                    converted.add(Problem::Duplicate { location: location(row) });
                 }
-                None => left.extend(rows.into_iter().map(|row| vec![row])),
+                (Err(failure), [row]) => {
+                    let reason = match failure {
+                        Failure::Refused(reason) => reason,
+                        Failure::Duplicate => "another row has it in a unique index",
+                        _ => "another transaction has locked the row",
+                    };
+                    converted.add(Problem::Refused { location: location(row), reason });
+                }
+                // Each statement would wait for the lock.
+                (Err(Failure::LockTimeout), _) => {
+                    left.extend(rows.into_iter().rev().map(|row| vec![row]));
+                }
+                (Err(_), _) => {
+                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[Stored]>::to_vec));
+                }
             }
         }
         Ok(())
     }
+
+    /// Tells rows that another client has changed from rows that are as they were, because a trigger or a rule has cancelled the update.
+    async fn find_ignored(
+        self,
+        session: &mut Session,
+        column: &ColumnName,
+        rows: &[Stored],
+        written: u64,
+        converted: &mut Converted,
+    ) -> Result<(), Problem> {
+        let mut lost = (rows.len() as u64).saturating_sub(written);
+        let mut pages =
+            Values { column, source: self.source(), from: rows.first().map(|row| row.id) };
+        for found in pages.next(session, &EVERY_BODY).await?.unwrap_or_default() {
+            let is_same =
+                |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
+            let Some(row) = rows.iter().find(is_same) else { continue };
+            let is_written = matches!(self, Self::Index(_)) && row.body.starts_with(&found.index);
+            if !is_written && lost > 0 {
+                let location = session.table.location(Kind::Value, row.id);
+                let reason = "a trigger or rule leaves the row as it is";
+                converted.add(Problem::Refused { location, reason });
+                lost -= 1;
+            }
+        }
+        converted.lost += lost;
+        Ok(())
+    }
 }
 
-/// Splits rows into statements of limited sizes.
+/// Returns the value of a row to write that was read.
+fn read_part(row: &Stored) -> Option<&[u8]> {
+    row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
+}
+
+/// Splits rows into statements of limited sizes, the last of which is the first to run.
 fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
     let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
     for row in rows {
@@ -325,5 +344,6 @@ fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
             }
         }
     }
+    statements.reverse();
     statements
 }

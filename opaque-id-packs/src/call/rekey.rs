@@ -223,12 +223,10 @@ impl Run {
 /// dictionaries.
 async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(true) };
-    let rows = session.query(session.sql().stale_values(column, 0, &EVERY_BODY, 1)).await?;
-    let values = session.table.statements.read_values(&rows);
-    let values = values.ok_or_else(|| session.table.wrong_columns())?;
+    let values = Walk::new(Source::Column(column)).next(session, &EVERY_BODY).await?;
     let (state, groups) = (session.state()?, session.groups());
-    Ok(values.iter().any(|(id, body)| {
-        let opened = session.table.open_value(&state, *id, body, groups);
+    Ok(values.iter().flatten().any(|stored| {
+        let opened = session.table.open_value(&state, stored.id, &stored.body, groups);
         matches!(opened, Ok(_) | Err(Problem::Erased { .. }))
     }))
 }

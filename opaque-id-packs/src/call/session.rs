@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{self, ConnectionState, RETRY_FOR};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 use crate::error::{Location, Problem};
@@ -189,13 +190,21 @@ impl Session {
         &mut self,
         statement: Statement,
     ) -> Result<u64, Problem> {
-        Ok(self.try_write(statement).await?.unwrap_or(0))
+        match self.session.try_run(statement).await {
+            Some(answer) => self.read_changed(answer),
+            None => Ok(0),
+        }
     }
 
-    /// Returns `None` if the statement violates a unique index.
-    pub(super) async fn try_write(&mut self, statement: Statement) -> Result<Option<u64>, Problem> {
-        let answer = self.session.try_run(statement).await;
-        answer.map(|answer| self.read_changed(answer)).transpose()
+    /// Returns the failure if it is about one of the rows.
+    pub(super) async fn try_rows(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Result<u64, Failure>, Problem> {
+        match self.session.try_rows(statement).await {
+            Ok(answer) => self.read_changed(answer).map(Ok),
+            Err(failure) => Ok(Err(failure)),
+        }
     }
 
     fn read_changed(&mut self, answer: Answer) -> Result<u64, Problem> {

@@ -6,7 +6,7 @@ use super::convert::{Reader, check};
 use super::walk::{EVERY_BODY, Progress, Source, Walk};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
-use crate::error::Problem;
+use crate::error::{Problem, add};
 use crate::format::{FormatError, Kind, PackCipher};
 use crate::stored::{Stored, Tier};
 
@@ -22,8 +22,11 @@ pub struct Verified {
     pub recent_rows: u64,
     /// The number of readable values of a column.
     pub values: u64,
-    /// The unreadable and missing packs and rows. [`Problem::location`] has the id in the database's form.
+    /// The unreadable and missing packs and rows, up to 100 of each variant. [`Problem::location`] has the id in
+    /// the database's form.
     pub problems: Vec<Problem>,
+    /// How many other problems there are.
+    pub more_problems: u64,
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -36,6 +39,12 @@ pub struct Damage {
     pub(crate) end: Option<u128>,
     pub(crate) recent: Option<i64>,
     pub(crate) is_certain: bool,
+}
+
+impl Verified {
+    pub(super) fn add(&mut self, problem: Problem) {
+        add(&mut self.problems, &mut self.more_problems, problem);
+    }
 }
 
 impl Damage {
@@ -59,7 +68,7 @@ pub(crate) async fn verify(
     let mut session = session.connect().await;
     let mut run = Run::default();
     let meta = session.read_meta().await?;
-    run.verified.problems = session.table.verify_meta(meta)?;
+    session.table.verify_meta(meta)?.into_iter().for_each(|problem| run.verified.add(problem));
     let keys = session.state()?.groups.is_some().then_some(Source::Tier(Tier::Keys));
     let tiers = [Tier::Packs, Tier::Recent].map(Source::Tier);
     let sources = match &column {
@@ -80,7 +89,7 @@ pub(crate) async fn verify(
         }
     }
     if let (Some(column), Some(read)) = (&column, &read) {
-        check(&mut session, column, read, &mut run.verified.problems).await?;
+        check(&mut session, column, read, &mut run.verified).await?;
     }
     run.settings(&mut session).await?;
     for (place, key_id) in run.in_doubt {
@@ -120,7 +129,7 @@ impl Run {
                     ..
                 }
         );
-        self.verified.problems.push(problem);
+        self.verified.add(problem);
         self.verified.damage.push(Damage { is_certain, ..damage });
     }
 
@@ -141,9 +150,7 @@ impl Run {
                 Ok((pack, unreadable)) => {
                     // The pack is authentic, so a backup has nothing better. The keys of its groups are
                     // missing.
-                    self.verified
-                        .problems
-                        .extend(unreadable.into_iter().map(|(_, problem)| problem));
+                    unreadable.into_iter().for_each(|(_, problem)| self.verified.add(problem));
                     self.verified.packs += 1;
                     self.verified.packed_rows += pack.rows.len() as u64;
                     self.has_opened(stored);
@@ -173,7 +180,7 @@ impl Run {
                 }
                 // The row is authentic, so a backup has nothing better.
                 Err(problem @ Problem::Unreadable { source: FormatError::NoGroupKey, .. }) => {
-                    self.verified.problems.push(problem);
+                    self.verified.add(problem);
                 }
                 Err(problem) => {
                     let end = session.table.statements.ids().after(stored.id);
@@ -188,7 +195,7 @@ impl Run {
 
     fn keys(&mut self, session: &Session, found: &[Stored]) {
         let problems = found.iter().filter_map(|stored| session.table.open_key(stored).err());
-        self.verified.problems.extend(problems);
+        problems.for_each(|problem| self.verified.add(problem));
     }
 
     fn values(&mut self, session: &Session, found: &[Stored]) -> Result<(), Problem> {
@@ -199,7 +206,7 @@ impl Run {
                     self.verified.values += 1;
                     self.has_opened(stored);
                 }
-                Err(problem) => self.verified.problems.push(problem),
+                Err(problem) => self.verified.add(problem),
             }
         }
         Ok(())
@@ -214,15 +221,14 @@ impl Run {
     /// The settings are read again after all bodies and must not be older than these, because the number of
     /// the dictionary only increases.
     async fn settings(&mut self, session: &mut Session) -> Result<(), Problem> {
-        let problems = &mut self.verified.problems;
         match session.learn().await {
             Ok(true) => {}
-            Ok(false) => problems.push(session.table.settings_missing()),
-            Err(problem) => problems.push(problem),
+            Ok(false) => self.verified.add(session.table.settings_missing()),
+            Err(problem) => self.verified.add(problem),
         }
         let (expected, found) = (self.dictionary, session.state()?.contents.dictionary);
         if found < expected {
-            problems.push(Problem::Settings {
+            self.verified.add(Problem::Settings {
                 table: session.table.name().to_owned(),
                 reason: format!(
                     "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \

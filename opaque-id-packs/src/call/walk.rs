@@ -1,12 +1,15 @@
 //! Walks bodies in the order of their ids. The application may write meanwhile.
 
+use opaque_id_sql::statement::Cell;
+
 use super::Session;
 use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::Kind;
+use crate::statement::Source as Of;
 use crate::stored::{Stored, Tier};
 
-pub(super) const BODIES: i64 = 64;
+const BODIES: i64 = 64;
 
 /// No body has this header, because it is too long. With it, a walk reads every body.
 pub(super) const EVERY_BODY: [u8; 4] = [0; 4];
@@ -47,30 +50,21 @@ impl<'c> Walk<'c> {
         header: &[u8],
     ) -> Result<Option<Vec<Stored>>, Problem> {
         let Some(from) = self.from.take() else { return Ok(None) };
-        let (bodies, is_full) = match self.source {
-            Source::Tier(tier) => {
-                let rows = session.query(session.sql().stale(tier, from, header, BODIES)).await?;
-                let bodies = session.table.read_tier(tier, rows)?;
-                let is_full = is_full(bodies.len());
-                (bodies, is_full)
-            }
+        let tier = match self.source {
+            Source::Tier(tier) => tier,
             Source::Column(column) => {
-                let read = session.sql().stale_values(column, from, header, BODIES);
-                let values = session.query(read).await?;
-                let values = session.table.statements.read_values(&values);
-                let values = values.ok_or_else(|| session.table.wrong_columns())?;
-                let is_full = is_full(values.len());
-                let value = |(id, body)| Stored::new(id, 0, body);
-                let mut values: Vec<_> = values.into_iter().map(value).collect();
-                if is_full {
-                    leave_last_id(session, &mut values, |value| value.id)?;
-                }
-                (values, is_full)
+                let mut values = Values { column, source: Of::AllEncrypted, from: Some(from) };
+                let found = values.next(session, header).await?.unwrap_or_default();
+                self.from = values.from;
+                let stored = |found: Found| Stored::new(found.id, 0, found.bytes);
+                return Ok(Some(found.into_iter().map(stored).collect()));
             }
         };
-        let last = bodies.last().filter(|_| is_full);
-        self.from = last.and_then(|last| match self.source {
-            Source::Tier(Tier::Keys) => last.id.checked_add(1),
+        let rows = session.query(session.sql().stale(tier, from, header, BODIES)).await?;
+        let bodies = session.table.read_tier(tier, rows)?;
+        let last = bodies.last().filter(|_| is_full(bodies.len()));
+        self.from = last.and_then(|last| match tier {
+            Tier::Keys => last.id.checked_add(1),
             _ => session.table.statements.ids().after(last.id),
         });
         Ok(Some(bodies))
@@ -78,26 +72,59 @@ impl<'c> Walk<'c> {
 }
 
 /// Returns whether others may follow.
-pub(super) fn is_full(len: usize) -> bool {
+fn is_full(len: usize) -> bool {
     i64::try_from(len).is_ok_and(|len| len >= BODIES)
 }
 
-/// Drops the values of the last id of a page, so that the next page reads all values of that id. Several
-/// values may have the same id if the key has several columns.
-pub(super) fn leave_last_id<V>(
-    session: &Session,
-    values: &mut Vec<V>,
-    id: impl Fn(&V) -> u128,
-) -> Result<(), Problem> {
-    if let (Some(first), Some(last)) = (values.first(), values.last()) {
-        let (first, last) = (id(first), id(last));
-        if first == last {
-            return Err(Problem::Value {
-                location: session.table.location(Kind::Value, last),
-                reason: format!("expected an id of its own, found {BODIES} values or more with it"),
-            });
-        }
-        values.retain(|value| id(value) < last);
+/// A value of a row as it was read, with the fingerprint of its row.
+pub(super) struct Found {
+    pub(super) id: u128,
+    pub(super) bytes: Vec<u8>,
+    pub(super) index: Vec<u8>,
+}
+
+/// The pages of a column's values.
+pub(super) struct Values<'c> {
+    pub(super) column: &'c ColumnName,
+    pub(super) source: Of,
+    pub(super) from: Option<u128>,
+}
+
+impl<'c> Values<'c> {
+    pub(super) fn new(column: &'c ColumnName, source: Of) -> Self {
+        Self { column, source, from: Some(0) }
     }
-    Ok(())
+
+    /// Returns the next page. The values of its last id are left to the next one, because a key of several columns can repeat an id.
+    pub(super) async fn next(
+        &mut self,
+        session: &mut Session,
+        header: &[u8],
+    ) -> Result<Option<Vec<Found>>, Problem> {
+        let Some(from) = self.from.take() else { return Ok(None) };
+        let read = session.sql().read_values(self.column, self.source, from, header, BODIES);
+        let ids = session.table.statements.ids();
+        let found = |cells: Vec<Cell>| match <[Cell; 3]>::try_from(cells) {
+            Ok([id, Cell::Bytes(bytes), Cell::Bytes(index)]) => {
+                ids.id(&id).map(|id| Found { id, bytes, index })
+            }
+            _ => None,
+        };
+        let rows = session.query(read).await?.into_iter().map(found).collect::<Option<Vec<_>>>();
+        let mut rows = rows.ok_or_else(|| session.table.wrong_columns())?;
+        if is_full(rows.len()) {
+            let last = rows.last().map_or(0, |last| last.id);
+            rows.retain(|found| found.id < last);
+            self.from = rows.last().and_then(|found| ids.after(found.id));
+            if rows.is_empty() {
+                return Err(Problem::Value {
+                    location: session.table.location(Kind::Value, last),
+                    reason: format!(
+                        "expected an id of its own, found {BODIES} values or more with it"
+                    ),
+                });
+            }
+        }
+        Ok(Some(rows))
+    }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Source {
     Plaintext,
     /// The encrypted values of rows without plaintext. A plaintext is the newer value.
     Encrypted,
-    /// All encrypted values.
+    /// All encrypted values that begin with another header.
     AllEncrypted,
 }
 
@@ -41,28 +41,6 @@ pub(crate) enum Write {
 }
 
 impl Builder<'_> {
-    /// Returns the statement that reads up to `limit` values of a column, from an id on, that begin with another header.
-    pub(crate) fn stale_values(
-        self,
-        column: &ColumnName,
-        from: u128,
-        header: &[u8],
-        limit: i64,
-    ) -> Statement {
-        let Quoted { table, id, column, .. } = column.quoted(self.dialect);
-        let sql = self.render(&format!(
-            "SELECT {key}, {column} FROM {table} WHERE {id} >= {first} AND {is_stale} ORDER BY {id} LIMIT :int2",
-            key = self.read_id(&id),
-            first = self.first_id(),
-            is_stale = super::is_stale(&column)
-        ));
-        let columns = match self.table.ids {
-            IdColumn::Uuid => &[Column::Uuid, Column::Bytes],
-            IdColumn::Integer => &[Column::Integer, Column::Bytes],
-        };
-        self.bind(&sql, &[Id(from), Bytes(header), Integer(limit)], columns)
-    }
-
     /// Returns the statement that replaces a value of a column, if it is still the one that was read. Without a value, only a mark remains
     /// of it, and its fingerprint is deleted.
     pub(crate) fn replace_value(
@@ -84,12 +62,13 @@ impl Builder<'_> {
     }
 
     /// Returns the statement that reads up to `limit` values of one of the columns, from an id on, each with its fingerprint, or with no
-    /// bytes for a missing one.
+    /// bytes for a missing one. The header matters to a source that names it.
     pub(crate) fn read_values(
         self,
         column: &ColumnName,
         source: Source,
         from: u128,
+        header: &[u8],
         limit: i64,
     ) -> Statement {
         let quoted = column.quoted(self.dialect);
@@ -103,19 +82,24 @@ impl Builder<'_> {
             |index| format!("COALESCE(c.{index}, {})", self.no_body()),
         );
         let Quoted { table, id, .. } = &quoted;
+        let has = column_of(&quoted, source);
+        let (mut parameters, mut is_stale) = (vec![Id(from), Integer(limit)], String::new());
+        if source == Source::AllEncrypted {
+            parameters.push(Bytes(header));
+            is_stale = format!(" AND {}", super::is_stale(&has));
+        }
         let sql = self.render(&format!(
             "SELECT {key}, {value}, {index} FROM {table} AS c \
-             WHERE c.{id} >= {first} AND {has} IS NOT NULL{condition} ORDER BY c.{id} LIMIT :int1",
+             WHERE c.{id} >= {first} AND {has} IS NOT NULL{condition}{is_stale} ORDER BY c.{id} LIMIT :int1",
             key = self.read_id(&format!("c.{id}")),
             first = self.first_id(),
-            has = column_of(&quoted, source),
             condition = source.condition(&quoted),
         ));
         let columns = match self.table.ids {
             IdColumn::Uuid => &[Column::Uuid, Column::Bytes, Column::Bytes],
             IdColumn::Integer => &[Column::Integer, Column::Bytes, Column::Bytes],
         };
-        self.bind(&sql, &[Id(from), Integer(limit)], columns)
+        self.bind(&sql, &parameters, columns)
     }
 
     /// Returns the statement that writes rows that still have the value that was read. The body of each row is a fingerprint, the new value,
@@ -167,7 +151,7 @@ impl Builder<'_> {
         self.bind(&sql, &[List(rows)], &[])
     }
 
-    /// Returns the statement that counts values in plaintext, and values without a fingerprint.
+    /// Returns the statement that counts values in plaintext, encrypted values, and values without a fingerprint.
     pub(crate) fn count_unconverted(self, column: &ColumnName) -> Statement {
         let Quoted { table, column, index, plaintext, .. } = column.quoted(self.dialect);
         let plaintext = plaintext.unwrap_or_else(|| "NULL".to_owned());
@@ -181,19 +165,20 @@ impl Builder<'_> {
         );
         let bigint = self.bigint();
         let sql = self.render(&format!(
-            "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
+            "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST(COUNT({column}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
         ));
-        self.bind(&sql, &[], &[Column::Integer, Column::Integer])
+        self.bind(&sql, &[], &[Column::Integer; 3])
     }
 
     /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
-    /// cut it off. To each of them, the other's words are a comment.
+    /// cut it off. To each of them, the other's words are a comment. A column of SQLite can say that the conflicting row is deleted.
     fn update(self) -> &'static str {
         match self.dialect {
             Dialect::MySql => {
                 "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
                  UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
             }
+            Dialect::Sqlite => "UPDATE OR ABORT",
             _ => "UPDATE",
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::Index;
 use super::*;
 use crate::call::{Call, ConnectionState, Reply, Step};
+use crate::dialect::Failure;
 use crate::statement::{Column, Value};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
@@ -281,7 +282,7 @@ fn ids_that_are_never_found_are_given_up() {
                     let is_insert = request.statement.columns.is_empty();
                     inserts += u32::from(is_insert);
                     call.reply(match is_insert {
-                        true if is_duplicate => Reply::Duplicate,
+                        true if is_duplicate => Reply::Failed(Failure::Duplicate),
                         _ => Reply::Answer(Answer::Rows(Vec::new())),
                     });
                 }
@@ -305,7 +306,7 @@ fn a_list_that_others_insert_one_by_one_is_found() {
             [] => {
                 let next = server.rows.len();
                 server.rows.push((1 + i64::try_from(next).expect("a number"), uuids[next]));
-                Reply::Duplicate
+                Reply::Failed(Failure::Duplicate)
             }
             _ => Reply::Answer(server.answer(&statement, &uuids)),
         });
