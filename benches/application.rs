@@ -12,7 +12,7 @@ use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::{Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers;
 use serde::Serialize;
 
@@ -107,8 +107,8 @@ application!(
 );
 
 fn main() -> Result {
-    let mut kinds = Kind::asked_for()?;
-    kinds.retain(|kind| matches!(kind, Kind::Sqlite | Kind::Postgres));
+    let mut kinds = Engine::asked_for()?;
+    kinds.retain(|kind| matches!(kind, Engine::Sqlite | Engine::Postgres));
     let started = servers::start(&kinds)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let mut bench = Bench::new("application");
@@ -117,7 +117,7 @@ fn main() -> Result {
         let database = Database::create(*kind, server)?;
         let address = runtime.block_on(async {
             match kind {
-                Kind::Sqlite => sqlite(&database.url).await,
+                Engine::Sqlite => sqlite(&database.url).await,
                 _ => postgres(&database.url).await,
             }
         })?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use base64::Engine;
+use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,7 +25,7 @@ use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::on_threads;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers::{Container, Limits, wait_for};
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{
@@ -44,7 +44,7 @@ const NOTE: &str = "a hundred characters, as the row of an order has some text b
 struct Args {
     /// mysql, mariadb, postgres or sqlite; all if left out
     #[arg(long, value_parser = kind)]
-    database: Option<Kind>,
+    database: Option<Engine>,
     /// How long each case runs
     #[arg(long, default_value_t = 60)]
     seconds: u32,
@@ -74,8 +74,8 @@ struct Args {
     bench: bool,
 }
 
-fn kind(name: &str) -> std::result::Result<Kind, String> {
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+fn kind(name: &str) -> std::result::Result<Engine, String> {
+    let kind = Engine::ALL.into_iter().find(|kind| kind.name() == name);
     kind.ok_or_else(|| "expected mysql, mariadb, postgres or sqlite".into())
 }
 
@@ -137,7 +137,7 @@ impl Clock for OwnClock {
 }
 
 /// The first case is the baseline.
-fn plans(kind: Kind, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
+fn plans(kind: Engine, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
     let secret = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, secret).build()?;
     let ordered = || {
@@ -184,7 +184,7 @@ fn plans(kind: Kind, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, 
         ("map, ordered", Column::Integer, Keys::Mapped(ordered_map()?, Commits::Two)),
         ("map, ordered, transaction", Column::Integer, Keys::Mapped(ordered_map()?, Commits::One)),
     ];
-    if kind == Kind::Postgres {
+    if kind == Engine::Postgres {
         let key = move || Key::Mapped(of_statement.generate());
         plans.push(("map, ordered, statement", Column::Mapped, generated(key)));
     }
@@ -203,15 +203,15 @@ fn main() -> Result {
     };
     let mut kinds = match args.database {
         Some(kind) => vec![kind],
-        None => Kind::asked_for()?,
+        None => Engine::asked_for()?,
     };
     // A server that already runs cannot be limited.
-    kinds.retain(|kind| *kind == Kind::Sqlite || kind.is_contained());
+    kinds.retain(|kind| *kind == Engine::Sqlite || kind.is_contained());
     for kind in kinds {
         match kind {
-            Kind::Sqlite => measure::<SqliteConnection>(kind, &args)?,
-            Kind::Postgres => measure::<PgConnection>(kind, &args)?,
-            Kind::Mysql | Kind::Mariadb => measure::<MySqlConnection>(kind, &args)?,
+            Engine::Sqlite => measure::<SqliteConnection>(kind, &args)?,
+            Engine::Postgres => measure::<PgConnection>(kind, &args)?,
+            Engine::Mysql | Engine::Mariadb => measure::<MySqlConnection>(kind, &args)?,
         }
     }
     Ok(())
@@ -317,7 +317,7 @@ struct Turn {
 
 impl<C: Client> Case<C> {
     async fn create(
-        kind: Kind,
+        kind: Engine,
         args: &Args,
         url: &str,
         container: Option<Rc<Container>>,
@@ -325,7 +325,7 @@ impl<C: Client> Case<C> {
         (name, column, keys): (&'static str, Column, Keys),
     ) -> Result<Self> {
         let mut client = C::connect(url).await?;
-        if kind == Kind::Sqlite {
+        if kind == Engine::Sqlite {
             client.run(pragmas(args)).await?;
         }
         client.run(create_sql(kind, column, args.indexes)).await?;
@@ -410,8 +410,8 @@ impl<C: Client> Case<C> {
         Ok(())
     }
 
-    async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
-        if matches!(kind, Kind::Mysql | Kind::Mariadb) {
+    async fn bytes(&mut self, kind: Engine) -> Result<[f64; 2]> {
+        if matches!(kind, Engine::Mysql | Engine::Mariadb) {
             let mapped = matches!(self.keys, Keys::Mapped(..));
             let tables = if mapped { "orders, order_ids" } else { "orders" };
             self.client.run(format!("ANALYZE TABLE {tables}")).await?;
@@ -424,13 +424,13 @@ impl<C: Client> Case<C> {
     }
 }
 
-fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
+fn measure<C: Client>(kind: Engine, args: &Args) -> Result {
     let runtime = Runtime::new()?;
     let count = plans(kind, &args.only, &OwnClock::default())?.len();
     let options = options(kind, args);
     let folder = tempfile::tempdir()?;
     let containers = match kind {
-        Kind::Sqlite => Vec::new(),
+        Engine::Sqlite => Vec::new(),
         _ => start(kind, args, &options, if is_smoke() { 1 } else { count })?,
     };
     let mut cases = Vec::new();
@@ -474,7 +474,12 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
 }
 
 /// The first server starts alone, because its image may have to be built.
-fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Vec<Rc<Container>>> {
+fn start(
+    kind: Engine,
+    args: &Args,
+    options: &[String],
+    count: usize,
+) -> Result<Vec<Rc<Container>>> {
     let limits = Limits {
         // A smoke run has all cases on one server.
         memory: (!is_smoke()).then_some(args.memory + own_memory(kind)),
@@ -487,14 +492,14 @@ fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Ve
     Ok(std::iter::once(first).chain(others).map(Rc::new).collect())
 }
 
-fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Result {
+fn print_settings(kind: Engine, args: &Args, url: &str, options: &[String]) -> Result {
     let select = match kind {
-        Kind::Sqlite => "SELECT sqlite_version()",
+        Engine::Sqlite => "SELECT sqlite_version()",
         _ => "SELECT version()",
     };
     println!("\n{kind} {}, {} secondary indexes", text(kind, url, select)?, args.indexes);
     match kind {
-        Kind::Sqlite => println!("{}; the kernel's cache has no limit", pragmas(args)),
+        Engine::Sqlite => println!("{}; the kernel's cache has no limit", pragmas(args)),
         _ => println!(
             "{}, in containers of {} MiB, {} reads and as many writes per second",
             options.join(" "),
@@ -506,19 +511,19 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
     Ok(())
 }
 
-fn own_memory(kind: Kind) -> u32 {
+fn own_memory(kind: Engine) -> u32 {
     match kind {
-        Kind::Postgres => 40,
-        Kind::Mysql => 512,
+        Engine::Postgres => 40,
+        Engine::Mysql => 512,
         _ => 256,
     }
 }
 
-fn options(kind: Kind, args: &Args) -> Vec<String> {
+fn options(kind: Engine, args: &Args) -> Vec<String> {
     let Args { memory, iops, .. } = args;
     match kind {
-        Kind::Sqlite => Vec::new(),
-        Kind::Postgres => {
+        Engine::Sqlite => Vec::new(),
+        Engine::Postgres => {
             let commit = if args.durable { "on" } else { "off" };
             vec![
                 // The kernel caches the rest.
@@ -527,10 +532,10 @@ fn options(kind: Kind, args: &Args) -> Vec<String> {
                 format!("-csynchronous_commit={commit}"),
             ]
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             let flush = if args.durable { 1 } else { 2 };
             let no_tls = match kind {
-                Kind::Mysql => "--tls-version=",
+                Engine::Mysql => "--tls-version=",
                 _ => "--skip-ssl",
             };
             vec![
@@ -551,7 +556,7 @@ fn pragmas(args: &Args) -> String {
     )
 }
 
-fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
+fn create_sql(kind: Engine, column: Column, indexes: u8) -> String {
     let id = match (column, dialect(kind)) {
         (Column::Next | Column::NextWith, Dialect::Sqlite) => {
             "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned()
@@ -589,18 +594,18 @@ fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
 }
 
 /// InnoDB keeps the rows within the index of the primary key.
-fn sizes(kind: Kind) -> [&'static str; 2] {
+fn sizes(kind: Engine) -> [&'static str; 2] {
     match kind {
-        Kind::Sqlite => [
+        Engine::Sqlite => [
             "SELECT SUM(pgsize) FROM dbstat WHERE name IN ('orders', 'order_ids')",
             "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat \
              WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index')",
         ],
-        Kind::Postgres => [
+        Engine::Postgres => [
             "SELECT SUM(pg_relation_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
             "SELECT SUM(pg_indexes_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
         ],
-        Kind::Mysql | Kind::Mariadb => [
+        Engine::Mysql | Engine::Mariadb => [
             "SELECT CAST(SUM(stat_value * @@innodb_page_size) AS SIGNED) FROM mysql.innodb_index_stats \
              WHERE database_name = DATABASE() AND table_name IN ('orders', 'order_ids') \
              AND index_name = 'PRIMARY' AND stat_name = 'size'",
@@ -613,7 +618,12 @@ fn sizes(kind: Kind) -> [&'static str; 2] {
 
 /// Prints rows per second of the first and the last tenth of the turns, ratios to the first case of all turns
 /// and of the second half, and the share of sealing and opening in the time.
-fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Case<C>]) -> Result {
+fn report<C: Client>(
+    kind: Engine,
+    args: &Args,
+    runtime: &Runtime,
+    cases: &mut [Case<C>],
+) -> Result {
     let mut turns = String::from("case,seconds,rows_per_second\n");
     let mut table = String::from(
         "case,first,last,ratio,standard_error,last_ratio,rows,table_bytes,index_bytes,edge\n",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers::{self, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
@@ -51,15 +51,15 @@ const CASES: [(&str, Act, &str); 13] = [
 
 fn main() -> Result {
     let rounds = if is_smoke() { 1 } else { 50 };
-    let kinds = Kind::asked_for()?.into_iter();
+    let kinds = Engine::asked_for()?.into_iter();
     let runtime = tokio::runtime::Runtime::new()?;
-    for kind in kinds.filter(|kind| *kind != Kind::Sqlite) {
+    for kind in kinds.filter(|kind| *kind != Engine::Sqlite) {
         let started = servers::start(&[kind])?;
         let server = &started[&kind];
         println!("\n{kind} {}, {} rows a case", server.version, rounds * BULKS * BULK);
         runtime.block_on(async {
             match kind {
-                Kind::Postgres => postgres(server, rounds).await,
+                Engine::Postgres => postgres(server, rounds).await,
                 _ => mysql(server, rounds).await,
             }
         })?;

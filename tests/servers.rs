@@ -4,11 +4,11 @@
 use std::io::{Read, Write};
 
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers;
 
 fn main() -> Result {
-    let servers = servers::start(&Kind::asked_for()?)?;
+    let servers = servers::start(&Engine::asked_for()?)?;
     println!("{}={}", servers::SHARED, servers::share(&servers));
     std::io::stdout().flush()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;

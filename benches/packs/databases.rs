@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::random::Random;
 
 use crate::report::{COLUMN, Report, Turn};
@@ -21,7 +21,7 @@ const INSERTED: usize = 3_000;
 const CASES: [&str; 5] = ["inserts", "merged", "point reads", "ranges", "updates"];
 
 pub(crate) async fn databases<DB: Rows>(
-    kind: Kind,
+    kind: Engine,
     url: &str,
     set: &Arc<Set>,
     plan: Plan,

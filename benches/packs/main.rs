@@ -27,7 +27,7 @@ use std::time::Duration;
 use opaque_id_benches::{is_smoke, publish};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers::{self, Container, Durability, Limits};
 
 use sqlx::{MySql, Postgres, Sqlite};
@@ -95,7 +95,7 @@ fn is_chosen(group: &str) -> bool {
 }
 
 fn main() -> Result {
-    if !Kind::asked_for()?.contains(&Kind::Postgres) {
+    if !Engine::asked_for()?.contains(&Engine::Postgres) {
         return Ok(());
     }
     let plan = Plan::chosen()?;
@@ -118,15 +118,15 @@ fn main() -> Result {
         }
     }
     if is_chosen("databases") {
-        let kinds = if is_smoke() { &[Kind::Sqlite][..] } else { &Kind::ALL };
+        let kinds = if is_smoke() { &[Engine::Sqlite][..] } else { &Engine::ALL };
         for (kind, server) in servers::start(kinds)? {
             let database = Database::create(kind, &server)?;
             let (url, set, report) = (&database.url, &sets[0], &mut report);
             runtime.block_on(async {
                 match kind {
-                    Kind::Postgres => databases::<Postgres>(kind, url, set, plan, report).await,
-                    Kind::Sqlite => databases::<Sqlite>(kind, url, set, plan, report).await,
-                    Kind::Mysql | Kind::Mariadb => {
+                    Engine::Postgres => databases::<Postgres>(kind, url, set, plan, report).await,
+                    Engine::Sqlite => databases::<Sqlite>(kind, url, set, plan, report).await,
+                    Engine::Mysql | Engine::Mariadb => {
                         databases::<MySql>(kind, url, set, plan, report).await
                     }
                 }
@@ -134,8 +134,8 @@ fn main() -> Result {
         }
     }
     if is_smoke() {
-        let servers = servers::start(&[Kind::Postgres])?;
-        let database = Database::create(Kind::Postgres, &servers[&Kind::Postgres])?;
+        let servers = servers::start(&[Engine::Postgres])?;
+        let database = Database::create(Engine::Postgres, &servers[&Engine::Postgres])?;
         runtime.block_on(async {
             let bench = Bench::connect(&database.url, plan, &sets[0], WRITERS).await?;
             bench.unlimited(&sets, &mut report).await?;
@@ -144,7 +144,7 @@ fn main() -> Result {
     } else {
         let first = sets.first().ok_or("this machine has no rows")?;
         if ["sizes", "reads", "writes", "appends"].into_iter().any(is_chosen) {
-            let server = Container::start(Kind::Postgres, Durability::Full)?;
+            let server = Container::start(Engine::Postgres, Durability::Full)?;
             runtime.block_on(async {
                 let bench = Bench::connect(&server.url, plan, first, WRITERS).await?;
                 bench.unlimited(&sets, &mut report).await
@@ -156,7 +156,7 @@ fn main() -> Result {
                 iops: Some(plan.reads),
                 options: vec!["-c".to_owned(), format!("shared_buffers={}MB", MEMORY / 4)],
             };
-            let server = Container::start_limited(Kind::Postgres, &limits)?;
+            let server = Container::start_limited(Engine::Postgres, &limits)?;
             runtime.block_on(async {
                 let bench = Bench::connect(&server.url, plan, first, CLIENTS).await?;
                 bench.limited(&mut report).await

@@ -18,8 +18,8 @@ use crate::group::Group;
 use crate::id_column::IdColumn;
 use crate::merged::Merged;
 use crate::name::TableName;
-use crate::settings::{Contents, Settings};
-use crate::table::{Expected, Table};
+use crate::settings::{Settings, TableMetadata};
+use crate::table::{Requirements, Table};
 
 /// The calls on a table, or on an encrypted column, that need no types.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ impl Calls {
         domain: &str,
         name: TableName,
         ids: IdColumn,
-        expected: Option<Expected>,
-        contents: Option<&Contents>,
+        expected: Option<Requirements>,
+        contents: Option<&TableMetadata>,
         is_column: bool,
     ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let table = Table::new(keyring, domain, name, ids, expected)?;

@@ -7,7 +7,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Value, hex};
 use uuid::Uuid;
 
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdColumn {
@@ -62,7 +62,7 @@ impl IdColumn {
     }
 
     /// If a pack lacks the next one's id, the next pack of the answer follows it, perhaps without a body.
-    pub(crate) fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
+    pub(crate) fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, StoredRow)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
             [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
                 let tier = match tier {
@@ -72,7 +72,7 @@ impl IdColumn {
                 };
                 let id = self.id(&id)?;
                 let next = Some(self.id(&next)?).filter(|next| *next != id);
-                let stored = Stored { id, version, body, next };
+                let stored = StoredRow { id, version, body, next };
                 Some((tier, stored))
             }
             _ => None,
@@ -137,7 +137,7 @@ impl IdColumn {
     /// The first value is an array with the start of each body (from 1), its length, the version and the id.
     /// The second value has the bodies one after the other, each after its id if the array cannot contain it.
     /// On MySQL, the first has literals, and the second is not used.
-    pub(crate) fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
+    pub(crate) fn list(self, dialect: Dialect, rows: &[StoredRow]) -> [Value; 2] {
         if dialect == Dialect::MySql {
             return [Value::Literals(self.literals(rows)), Value::Text(String::new())];
         }
@@ -170,8 +170,8 @@ impl IdColumn {
 
     /// MySQL's grammar needs ROW, and MariaDB's does not have it. MariaDB truncates a body of 64 KiB and more
     /// unless it is a function's result.
-    pub(crate) fn literals(self, rows: &[Stored]) -> String {
-        let row = |row: &Stored| {
+    pub(crate) fn literals(self, rows: &[StoredRow]) -> String {
+        let row = |row: &StoredRow| {
             let id = match self {
                 IdColumn::Integer => IdColumn::integer(row.id).to_string(),
                 IdColumn::Uuid => format!("x'{:032x}'", row.id),

@@ -15,9 +15,9 @@ use crate::error::Problem;
 use crate::format::{Row, Value};
 use crate::name::TableName;
 use crate::order::{self, Order};
-use crate::settings::{Contents, Settings};
+use crate::settings::{Settings, TableMetadata};
 use crate::statement::Statements;
-use crate::table::Expected;
+use crate::table::Requirements;
 
 /// The result of an [`update`](crate#updates) for a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +56,13 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
-        let expected =
-            Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS, is_grouped: E::IS_GROUPED };
-        let contents =
-            settings.map(|settings| Contents::new(settings, E::NAME, O::HIDES_KEYS, E::IS_GROUPED));
+        let expected = Requirements {
+            encoding: E::NAME,
+            hides_keys: O::HIDES_KEYS,
+            is_grouped: E::IS_GROUPED,
+        };
+        let contents = settings
+            .map(|settings| TableMetadata::new(settings, E::NAME, O::HIDES_KEYS, E::IS_GROUPED));
         let contents = contents.as_ref();
         let (calls, call) =
             Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, false)?;

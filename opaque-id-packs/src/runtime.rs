@@ -17,7 +17,7 @@ use crate::format::{Kind, Row, Value};
 use crate::index::Normalizer;
 use crate::name::TableName;
 use crate::order;
-use crate::settings::{Contents, Settings};
+use crate::settings::{Settings, TableMetadata};
 use crate::statement::Statements;
 
 /// A table of packs whose resource and values are known only at run time. Values are the bytes that the
@@ -76,7 +76,7 @@ impl<K: Key> RuntimePacks<K> {
     ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let (hides_keys, is_column) = (layout == Layout::ByEncryptedKey, layout == Layout::Column);
         let ids = order::id_column::<K::Repr>(hides_keys);
-        let contents = Some(Contents::new(settings, encoding, hides_keys, has_groups));
+        let contents = Some(TableMetadata::new(settings, encoding, hides_keys, has_groups));
         let (keyring, contents) = (keyring.into(), contents.as_ref());
         let (calls, call) =
             Calls::open(keyring, domain, name.into(), ids, None, contents, is_column)?;

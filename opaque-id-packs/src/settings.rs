@@ -130,7 +130,7 @@ impl Default for Settings {
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Contents {
+pub(crate) struct TableMetadata {
     pub(crate) settings: Settings,
     pub(crate) dictionary: u16,
     /// The number of seconds since 1970, by the clock of the client that trained it. 0 means unknown.
@@ -148,7 +148,7 @@ pub(crate) struct Contents {
     pub(crate) hints: Map<String, Value>,
 }
 
-impl Contents {
+impl TableMetadata {
     pub(crate) fn new(
         settings: Settings,
         encoding: &str,
@@ -214,10 +214,10 @@ mod tests {
             "settings": settings, "dictionary": 0, "encoding": "json", "order": null, "hints": {"groups": 7},
         });
         assert!(json["settings"].get("erase_after").is_none());
-        let contents: Contents = serde_json::from_value(json.clone()).expect("settings");
+        let contents: TableMetadata = serde_json::from_value(json.clone()).expect("settings");
         assert_eq!(contents.settings, Settings::default());
         assert_eq!(serde_json::to_value(&contents).expect("JSON"), json);
         json["groups"] = 7.into();
-        assert!(serde_json::from_value::<Contents>(json).is_err());
+        assert!(serde_json::from_value::<TableMetadata>(json).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 use crate::table::{State, Table, next_version};
 
 /// A pack is full within this percentage of its size.
@@ -25,7 +25,7 @@ pub(crate) fn encrypt(
     version: i64,
     pack: Pack,
     groups: &GroupKeys,
-) -> Result<Vec<Stored>, Problem> {
+) -> Result<Vec<StoredRow>, Problem> {
     let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
     let Pack { mut id, end, mut rows } = pack;
     let (codec, capacity) = (state.pack_codec(), limit * ASSUMED_RATIO);
@@ -167,7 +167,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::format::COMPRESSED;
     use crate::id_column::IdColumn;
-    use crate::settings::{Contents, Settings};
+    use crate::settings::{Settings, TableMetadata};
     use crate::table::Context;
 
     pub(crate) fn open(settings: Settings) -> Table {
@@ -175,7 +175,7 @@ pub(crate) mod tests {
         let keyring = keyring.expect("a keyring").into();
         let name = "events".into();
         let table = Table::new(keyring, "event", name, IdColumn::Integer, None).expect("a table");
-        let contents = Contents::new(settings, "raw", false, false);
+        let contents = TableMetadata::new(settings, "raw", false, false);
         let stored = table.encrypt_settings(1, &contents).expect("settings");
         let meta = vec![vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.body)]];
         let context = Context { began: Instant::now(), is_in_transaction: false };
@@ -223,7 +223,7 @@ pub(crate) mod tests {
                     let case =
                         format!("values {kind}, packs of {pack_bytes}, {count} rows, {end:?}");
                     assert!(compressed <= 3 * all, "{case}: {compressed} of {all}");
-                    let full = |pack: &Stored| pack.body.len() as f64 / f64::from(pack_bytes);
+                    let full = |pack: &StoredRow| pack.body.len() as f64 / f64::from(pack_bytes);
                     assert!(packs.iter().all(|pack| full(pack) <= 1.0), "{case}");
                     let mean = packs.iter().map(full).sum::<f64>() / packs.len() as f64;
                     let expected = match (kind, end) {

@@ -15,9 +15,9 @@ use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
 pub(crate) use self::columns::{Source, Write};
 use crate::id_column::IdColumn;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
-impl Stored {
+impl StoredRow {
     fn values(&self) -> [Parameter<'_>; 3] {
         [Id(self.id), Integer(self.version), Bytes(&self.body)]
     }
@@ -51,8 +51,8 @@ enum Parameter<'a> {
     Bytes(&'a [u8]),
     Key(u128),
     /// A relation `(id, version, body)`. It takes two bind values.
-    List(&'a [Stored]),
-    Keys(&'a [Stored]),
+    List(&'a [StoredRow]),
+    Keys(&'a [StoredRow]),
 }
 
 /// MySQL's placeholders have no numbers, so for MySQL the text has the number of each.
@@ -120,7 +120,7 @@ impl Statements {
         Builder { table: self, dialect }
     }
 
-    pub(crate) fn read_tier(&self, tier: Tier, rows: Vec<Vec<Cell>>) -> Option<Vec<Stored>> {
+    pub(crate) fn read_tier(&self, tier: Tier, rows: Vec<Vec<Cell>>) -> Option<Vec<StoredRow>> {
         let ids = if tier == Tier::Keys { IdColumn::Uuid } else { self.ids };
         Some(ids.read(rows)?.into_iter().map(|(_, stored)| stored).collect())
     }
@@ -133,7 +133,7 @@ impl Statements {
         rows.iter().map(read).collect()
     }
 
-    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, StoredRow)>> {
         self.ids.read(rows)
     }
 
@@ -173,7 +173,7 @@ impl Builder<'_> {
             let sql = || self.get_sql("", "p.id AS next") + self.dialect.all_rows();
             return self.cached("get", &values, self.tiers(), sql);
         }
-        let listed = |id, version| Stored::new(id, version, Vec::new());
+        let listed = |id, version| StoredRow::new(id, version, Vec::new());
         let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
         let Some(size) = get_sizes(self.dialect).iter().find(|size| **size >= keys.len()) else {
             let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
@@ -206,7 +206,7 @@ impl Builder<'_> {
 
     /// Does the same as [`get`](Self::get) on MySQL's servers, because they look up only the neighbors of
     /// values.
-    fn get_each(self, keys: Vec<Value>, known: &[Stored]) -> Statement {
+    fn get_each(self, keys: Vec<Value>, known: &[StoredRow]) -> Statement {
         let (t, ids) = (self.name(), self.table.ids);
         let key = match ids {
             IdColumn::Uuid => "CAST(? AS BINARY)",
@@ -269,7 +269,7 @@ impl Builder<'_> {
         )
     }
 
-    pub(crate) fn put(self, rows: &[Stored]) -> Statement {
+    pub(crate) fn put(self, rows: &[StoredRow]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         match rows {
             // MySQL would truncate a long body in a derived relation.
@@ -287,7 +287,7 @@ impl Builder<'_> {
     }
 
     /// Writes rows like [`put`](Self::put) if the keys of their groups exist in these versions.
-    pub(crate) fn put_grouped(self, rows: &[Stored], keys: &[Stored]) -> Statement {
+    pub(crate) fn put_grouped(self, rows: &[StoredRow], keys: &[StoredRow]) -> Statement {
         let (t, upsert) = (self.name(), self.upsert());
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
         let values = [List(rows), Keys(keys), Integer(count)];
@@ -303,7 +303,12 @@ impl Builder<'_> {
     }
 
     /// Replaces a recent row of this version, if the key of the new row's group has this id and version.
-    pub(crate) fn replace(self, version: i64, new: &Stored, key: Option<(u128, i64)>) -> Statement {
+    pub(crate) fn replace(
+        self,
+        version: i64,
+        new: &StoredRow,
+        key: Option<(u128, i64)>,
+    ) -> Statement {
         let sql = || {
             format!(
                 "UPDATE {t}_recent SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1",
@@ -327,7 +332,7 @@ impl Builder<'_> {
     pub(crate) fn insert_if(
         self,
         pack: (u128, i64),
-        new: &Stored,
+        new: &StoredRow,
         key: Option<(u128, i64)>,
     ) -> Statement {
         let sql = |condition: &str| {
@@ -359,7 +364,7 @@ impl Builder<'_> {
     pub(crate) fn write_packs(
         self,
         version: i64,
-        packs: &[Stored],
+        packs: &[StoredRow],
         if_locked: IfLocked,
     ) -> Statement {
         match (packs, if_locked) {
@@ -388,7 +393,13 @@ impl Builder<'_> {
         }
     }
 
-    fn update_pack(self, name: &'static str, version: i64, pack: &Stored, lock: &str) -> Statement {
+    fn update_pack(
+        self,
+        name: &'static str,
+        version: i64,
+        pack: &StoredRow,
+        lock: &str,
+    ) -> Statement {
         let t = self.name();
         self.cached(name, &pack.replacing(version), &[], || match (self.dialect, lock) {
             // MySQL does not update a table that a subquery reads, unless a limit makes it materialize the subquery first.
@@ -418,7 +429,7 @@ impl Builder<'_> {
     }
 
     /// On MySQL it fails if the id exists.
-    pub(crate) fn insert_pack(self, pack: &Stored) -> Statement {
+    pub(crate) fn insert_pack(self, pack: &StoredRow) -> Statement {
         self.cached("insert pack", &pack.values(), &[], || {
             format!(
                 "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {}",
@@ -536,7 +547,7 @@ impl Builder<'_> {
     }
 
     /// Deletes recent rows that still have the version of the list (I3). It skips locked rows.
-    pub(crate) fn delete_recent(self, rows: &[Stored]) -> Statement {
+    pub(crate) fn delete_recent(self, rows: &[StoredRow]) -> Statement {
         let (t, skip) = (self.name(), self.skip());
         self.cached("delete recent", &[List(rows)], &[], || {
             let rows = self.list(0);
@@ -571,7 +582,7 @@ impl Builder<'_> {
     }
 
     /// On MySQL it fails if the number exists.
-    pub(crate) fn insert_meta(self, stored: &Stored) -> Statement {
+    pub(crate) fn insert_meta(self, stored: &StoredRow) -> Statement {
         let [_, version, body] = stored.values();
         let values = [Integer(meta_id(stored)), version, body];
         self.cached("insert meta", &values, &[], || {
@@ -583,7 +594,7 @@ impl Builder<'_> {
         })
     }
 
-    pub(crate) fn update_meta(self, stored: &Stored) -> Statement {
+    pub(crate) fn update_meta(self, stored: &StoredRow) -> Statement {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
         self.cached("update meta", &values, &[], || {
@@ -603,7 +614,7 @@ impl Builder<'_> {
     /// With `latest` it also reads commits since the transaction began: MySQL's default isolation shows them
     /// only to locking reads.
     pub(crate) fn read_keys(self, ids: &[u128], latest: bool) -> Statement {
-        let ids: Vec<_> = ids.iter().map(|id| Stored::new(*id, 0, Vec::new())).collect();
+        let ids: Vec<_> = ids.iter().map(|id| StoredRow::new(*id, 0, Vec::new())).collect();
         let (name, lock) = match latest {
             true if self.is_mysql() => ("read latest keys", " LOCK IN SHARE MODE"),
             _ => ("read keys", ""),
@@ -619,7 +630,7 @@ impl Builder<'_> {
         })
     }
 
-    pub(crate) fn make_keys(self, keys: &[Stored]) -> Statement {
+    pub(crate) fn make_keys(self, keys: &[StoredRow]) -> Statement {
         let t = self.name();
         self.cached("make keys", &[Keys(keys)], &[], || {
             format!(
@@ -633,7 +644,7 @@ impl Builder<'_> {
         })
     }
 
-    pub(crate) fn erase_key(self, mark: &Stored) -> Statement {
+    pub(crate) fn erase_key(self, mark: &StoredRow) -> Statement {
         let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
         self.cached("erase key", &values, &[], || {
             format!(
@@ -644,7 +655,7 @@ impl Builder<'_> {
         })
     }
 
-    pub(crate) fn update_key(self, version: i64, key: &Stored) -> Statement {
+    pub(crate) fn update_key(self, version: i64, key: &StoredRow) -> Statement {
         let values = [Key(key.id), Integer(version), Integer(key.version), Bytes(&key.body)];
         self.cached("update key", &values, &[], || {
             format!(
@@ -920,6 +931,6 @@ fn get_sizes(dialect: Dialect) -> &'static [usize] {
     }
 }
 
-fn meta_id(stored: &Stored) -> i64 {
+fn meta_id(stored: &StoredRow) -> i64 {
     i64::try_from(stored.id).unwrap_or(i64::MAX)
 }

@@ -7,7 +7,7 @@ pub(crate) enum Tier {
 
 /// A row of a table of packs.
 #[derive(Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoredRow {
     pub(crate) id: u128,
     pub(crate) version: i64,
     pub(crate) body: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Stored {
     pub(crate) next: Option<u128>,
 }
 
-impl Stored {
+impl StoredRow {
     pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
         Self { id, version, body, next: None }
     }

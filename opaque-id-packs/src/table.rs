@@ -22,9 +22,9 @@ use crate::id_column::IdColumn;
 use crate::index::IndexKey;
 use crate::name::TableName;
 use crate::order::Permutation;
-use crate::settings::Contents;
+use crate::settings::TableMetadata;
 use crate::statement::Statements;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
 /// A merger writes two such values with one statement. On MySQL and MariaDB it has them in hexadecimal
 /// digits, and `max_allowed_packet` is 16 MiB by default.
@@ -48,7 +48,7 @@ pub(crate) struct Table {
     /// The keys with the time of their read. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
-    expected: Option<Expected>,
+    expected: Option<Requirements>,
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: SeenVersions,
@@ -57,14 +57,14 @@ pub(crate) struct Table {
 }
 
 /// Untyped tools require nothing.
-pub(crate) struct Expected {
+pub(crate) struct Requirements {
     pub(crate) encoding: &'static str,
     pub(crate) hides_keys: bool,
     pub(crate) is_grouped: bool,
 }
 
 pub(crate) struct State {
-    pub(crate) contents: Contents,
+    pub(crate) contents: TableMetadata,
     pub(crate) version: i64,
     read: Instant,
     /// The last comparison of settings and dictionaries with the server's.
@@ -169,7 +169,7 @@ impl Table {
         domain: &str,
         name: TableName,
         ids: IdColumn,
-        expected: Option<Expected>,
+        expected: Option<Requirements>,
     ) -> Result<Self, Problem> {
         let table = name.table();
         let plain = Codec::new(9, None).map_err(|source| Problem::Unreadable {
@@ -239,7 +239,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Problem> {
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, StoredRow)>, Problem> {
         self.statements.read(rows).ok_or_else(|| self.wrong_columns())
     }
 
@@ -247,7 +247,7 @@ impl Table {
         &self,
         tier: Tier,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<Stored>, Problem> {
+    ) -> Result<Vec<StoredRow>, Problem> {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
     }
 
@@ -274,7 +274,7 @@ impl Table {
         &self,
         context: Context,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Option<Stored>, Problem> {
+    ) -> Result<Option<StoredRow>, Problem> {
         let state = self.opened()?;
         if !state.is_committed {
             let is_there = self.learn(context, rows)?;
@@ -389,7 +389,7 @@ impl Table {
         Ok(true)
     }
 
-    fn groups(&self, contents: &Contents) -> Result<Option<Groups>, Problem> {
+    fn groups(&self, contents: &TableMetadata) -> Result<Option<Groups>, Problem> {
         let groups = contents.groups.as_deref().map(|keys| {
             let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
             let (order, key) = keys.split_first_chunk().ok_or_else(|| self.wrong_columns())?;
@@ -399,7 +399,7 @@ impl Table {
         groups.transpose()
     }
 
-    fn index(&self, contents: &Contents) -> Result<Option<IndexKey>, Problem> {
+    fn index(&self, contents: &TableMetadata) -> Result<Option<IndexKey>, Problem> {
         let read = |digits| {
             let key =
                 read_bytes(digits).map(Zeroizing::new).and_then(|key| IndexKey::from_bytes(&key));
@@ -438,12 +438,12 @@ impl Table {
         }
     }
 
-    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Problem> {
+    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, StoredRow)>, Problem> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.wrong_columns())?;
                 let id = number.into();
-                Ok((number, Stored::new(id, version, body)))
+                Ok((number, StoredRow::new(id, version, body)))
             }
             _ => Err(self.wrong_columns()),
         };
@@ -454,11 +454,11 @@ impl Table {
     pub(crate) fn reencrypt_meta(
         &self,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<Result<Stored, Problem>>, Problem> {
+    ) -> Result<Vec<Result<StoredRow, Problem>>, Problem> {
         let current = self.cipher().header(0);
         let mut stored = self.stored_meta(rows)?;
         stored.retain(|(_, stored)| !stored.body.starts_with(&current));
-        let reencrypt = |(id, stored): (u16, Stored)| {
+        let reencrypt = |(id, stored): (u16, StoredRow)| {
             let plaintext = self.read_meta(meta_kind(id), &stored)?;
             self.encrypt_meta(id, stored.version + 1, &plaintext)
         };
@@ -482,7 +482,10 @@ impl Table {
     }
 
     /// It is empty and has the smallest id.
-    pub(crate) fn encrypt_first_pack(&self, contents: &Contents) -> Result<Stored, Problem> {
+    pub(crate) fn encrypt_first_pack(
+        &self,
+        contents: &TableMetadata,
+    ) -> Result<StoredRow, Problem> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None, &GroupKeys::default())
@@ -491,7 +494,7 @@ impl Table {
         Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
-    fn check(&self, contents: &Contents) -> Result<(), Problem> {
+    fn check(&self, contents: &TableMetadata) -> Result<(), Problem> {
         let order = |hides_keys| match hides_keys {
             true => "rows by encrypted key",
             false => "rows in the order of their keys",
@@ -521,7 +524,7 @@ impl Table {
         self.check_settings(contents)
     }
 
-    pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Problem> {
+    pub(crate) fn check_settings(&self, contents: &TableMetadata) -> Result<(), Problem> {
         let is_written_through = contents.groups.is_some() && contents.settings.write_through;
         let through = "expected a table with groups to have recent rows, found write_through";
         let problem = contents.settings.problem();
@@ -533,8 +536,12 @@ impl Table {
 
     /// An `update` that inserts a recent row does not see another client's simultaneous write into the pack,
     /// so write-through must not change.
-    pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Problem> {
-        let name = |contents: &Contents| match contents.settings.write_through {
+    pub(crate) fn check_change(
+        &self,
+        from: &TableMetadata,
+        to: &TableMetadata,
+    ) -> Result<(), Problem> {
+        let name = |contents: &TableMetadata| match contents.settings.write_through {
             true => "rows that are written through".to_owned(),
             false => "rows that are written into the recent table".to_owned(),
         };
@@ -548,7 +555,7 @@ impl Table {
         }
     }
 
-    fn read_settings(&self, stored: &Stored) -> Result<Contents, Problem> {
+    fn read_settings(&self, stored: &StoredRow) -> Result<TableMetadata, Problem> {
         let json = self.read_meta(Kind::Settings, stored)?;
         serde_json::from_slice(&json).map_err(|error| Problem::Settings {
             table: self.name.to_string(),
@@ -556,7 +563,7 @@ impl Table {
         })
     }
 
-    fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Problem> {
+    fn read_meta(&self, kind: Kind, stored: &StoredRow) -> Result<Vec<u8>, Problem> {
         match self.read_small(kind, stored)? {
             Row::Value(value) => Ok(value.to_vec()),
             Row::Deleted => {
@@ -566,7 +573,7 @@ impl Table {
     }
 
     /// The keyring's secrets encrypt settings, dictionaries and groups' keys.
-    fn read_small(&self, kind: Kind, stored: &Stored) -> Result<Row, Problem> {
+    fn read_small(&self, kind: Kind, stored: &StoredRow) -> Result<Row, Problem> {
         let plaintext = self.decrypt(None, kind, stored, &self.plain)?;
         Row::decode(&plaintext, &self.plain, &GroupKeys::default())
             .map_err(|source| self.unreadable(kind, stored.id, source))
@@ -578,7 +585,7 @@ impl Table {
         id: u128,
         version: i64,
         row: &Row,
-    ) -> Result<Stored, Problem> {
+    ) -> Result<StoredRow, Problem> {
         // The mark of an erased group is as long as a key.
         let padding = if kind == Kind::Key { Padding::Steps(64) } else { Padding::Padme };
         let plaintext = row.encode(&self.plain, padding, &GroupKeys::default());
@@ -607,7 +614,7 @@ impl Table {
     }
 
     /// Returns `None` if the group is erased.
-    pub(crate) fn open_key(&self, stored: &Stored) -> Result<Option<Arc<GroupKey>>, Problem> {
+    pub(crate) fn open_key(&self, stored: &StoredRow) -> Result<Option<Arc<GroupKey>>, Problem> {
         let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
             return Ok(None);
         };
@@ -642,7 +649,7 @@ impl Table {
     }
 
     /// In order, so that two clients that make the same keys do not deadlock.
-    pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<Stored>, Problem> {
+    pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<StoredRow>, Problem> {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         let key = |id| {
@@ -653,11 +660,11 @@ impl Table {
         ids.into_iter().map(key).collect()
     }
 
-    pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
+    pub(crate) fn erased_key(&self, id: u128) -> Result<StoredRow, Problem> {
         self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
     }
 
-    pub(crate) fn reencrypt_key(&self, stored: &Stored) -> Result<Stored, Problem> {
+    pub(crate) fn reencrypt_key(&self, stored: &StoredRow) -> Result<StoredRow, Problem> {
         let row = self.read_small(Kind::Key, stored)?;
         self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
     }
@@ -683,7 +690,7 @@ impl Table {
     }
 
     /// Stops at unreadable parts.
-    fn groups_of(&self, state: &State, tier: Tier, stored: &Stored) -> Vec<u128> {
+    fn groups_of(&self, state: &State, tier: Tier, stored: &StoredRow) -> Vec<u128> {
         let kind = match tier {
             Tier::Packs => Kind::Pack,
             Tier::Recent | Tier::Keys => Kind::Row,
@@ -701,7 +708,7 @@ impl Table {
         &self,
         state: &State,
         tier: Tier,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
     ) -> bool {
         let body_groups =
@@ -714,7 +721,7 @@ impl Table {
         id: u16,
         version: i64,
         bytes: &[u8],
-    ) -> Result<Stored, Problem> {
+    ) -> Result<StoredRow, Problem> {
         let row = Row::Value(bytes.to_owned().into());
         self.encrypt_small(meta_kind(id), id.into(), version, &row)
     }
@@ -722,8 +729,8 @@ impl Table {
     pub(crate) fn encrypt_settings(
         &self,
         version: i64,
-        contents: &Contents,
-    ) -> Result<Stored, Problem> {
+        contents: &TableMetadata,
+    ) -> Result<StoredRow, Problem> {
         let json = serde_json::to_vec(contents).map_err(|error| Problem::Settings {
             table: self.name.to_string(),
             reason: error.to_string(),
@@ -737,7 +744,7 @@ impl Table {
         id: u128,
         row: &Row,
         groups: &GroupKeys,
-    ) -> Result<Stored, Problem> {
+    ) -> Result<StoredRow, Problem> {
         if let Row::Value(value) = row {
             self.check_group(state, Kind::Row, id, value)?;
         }
@@ -799,7 +806,7 @@ impl Table {
             let location = self.location(Kind::Value, id);
             return Err(Problem::UnknownDictionary { location, dictionary });
         }
-        let stored = Stored::new(id, 0, body.to_owned());
+        let stored = StoredRow::new(id, 0, body.to_owned());
         let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
         let unreadable = |source| self.unreadable(Kind::Value, id, source);
         match Row::decode(&plaintext, codec, groups).map_err(unreadable)? {
@@ -810,7 +817,7 @@ impl Table {
 
     pub(crate) fn group_of_value(&self, id: u128, body: &[u8]) -> Option<u128> {
         let state = self.state().filter(|state| state.groups.is_some())?;
-        let stored = Stored::new(id, 0, body.to_owned());
+        let stored = StoredRow::new(id, 0, body.to_owned());
         let (_, plaintext) = self.open(&state, Kind::Value, &stored).ok()?;
         Row::group_in(&plaintext)
     }
@@ -830,7 +837,7 @@ impl Table {
     pub(crate) fn open_row(
         &self,
         state: &State,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
     ) -> Result<Row, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
@@ -844,7 +851,7 @@ impl Table {
         codec: &Codec,
         (id, version): (u128, i64),
         plaintext: &[u8],
-    ) -> Stored {
+    ) -> StoredRow {
         let cipher = state.groups.as_ref();
         self.encrypt(cipher, Kind::Pack, id, version, codec, plaintext)
     }
@@ -857,7 +864,7 @@ impl Table {
         version: i64,
         codec: &Codec,
         plaintext: &[u8],
-    ) -> Stored {
+    ) -> StoredRow {
         // A key may encrypt a limited number of bodies: see SECURITY.md.
         #[cfg(feature = "metrics")]
         ::metrics::counter!("opaque_id_packs_encrypted_total", "table" => self.name.to_string())
@@ -867,7 +874,7 @@ impl Table {
             Some(groups) => groups.cipher.encrypt(place, codec, plaintext),
             None => self.cipher().encrypt(place, codec, plaintext),
         };
-        Stored::new(id, version, body)
+        StoredRow::new(id, version, body)
     }
 
     /// The pack must not be older than the version that was seen before the call.
@@ -875,7 +882,7 @@ impl Table {
         &self,
         state: &State,
         context: Context,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
     ) -> Result<Arc<Pack>, Problem> {
         let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
@@ -887,7 +894,7 @@ impl Table {
         &self,
         state: &State,
         context: Context,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
     ) -> Result<(Arc<Pack>, Unreadable), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
@@ -907,7 +914,7 @@ impl Table {
         &self,
         state: &State,
         context: Context,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
         key: u128,
     ) -> Result<(Option<u128>, Option<Value>), Problem> {
@@ -926,7 +933,7 @@ impl Table {
     }
 
     /// A pack must not reach into the next one (I4). An old body from before a split does.
-    pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Problem> {
+    pub(crate) fn check_end(&self, stored: &StoredRow, end: Option<u128>) -> Result<(), Problem> {
         match (end, stored.next) {
             (_, None) => Ok(()),
             (Some(end), Some(next)) if end <= next => Ok(()),
@@ -938,7 +945,7 @@ impl Table {
         &self,
         state: &State,
         context: Context,
-        stored: &Stored,
+        stored: &StoredRow,
         groups: &GroupKeys,
     ) -> Result<(Arc<Pack>, Unreadable), Problem> {
         let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
@@ -975,7 +982,7 @@ impl Table {
         &self,
         state: &'s State,
         kind: Kind,
-        stored: &Stored,
+        stored: &StoredRow,
     ) -> Result<(&'s Codec, Plaintext), Problem> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
         let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
@@ -988,7 +995,7 @@ impl Table {
         &self,
         groups: Option<&Groups>,
         kind: Kind,
-        stored: &Stored,
+        stored: &StoredRow,
         codec: &Codec,
     ) -> Result<Plaintext, Problem> {
         let place = place(kind, stored.id, stored.version);

@@ -19,10 +19,10 @@ use crate::format::{GroupKeys, Kind, PackCipher, Value};
 use crate::index::Fingerprint;
 use crate::name::TableName;
 use crate::order;
-use crate::settings::{Contents, Settings};
+use crate::settings::{Settings, TableMetadata};
 use crate::statement::Statements;
 use crate::stored::Tier;
-use crate::table::Expected;
+use crate::table::Requirements;
 
 /// No value of these types is contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
@@ -46,9 +46,10 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(false);
-        let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
+        let expected =
+            Requirements { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
         let contents =
-            settings.map(|settings| Contents::new(settings, E::NAME, false, E::IS_GROUPED));
+            settings.map(|settings| TableMetadata::new(settings, E::NAME, false, E::IS_GROUPED));
         let contents = contents.as_ref();
         let (calls, call) =
             Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, true)?;

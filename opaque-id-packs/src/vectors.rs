@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::id_column::IdColumn;
 use crate::index::Normalizer;
 use crate::name::TableName;
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 use crate::table::{Context, Table};
 
 fn context() -> Context {
@@ -45,8 +45,8 @@ fn keys(table: &Table, vector: &vectors::Table, are_erased: bool) -> GroupKeys {
     keys
 }
 
-fn stored(body: &Body) -> Stored {
-    Stored::new(body.id(), body.version, body.body())
+fn stored(body: &Body) -> StoredRow {
+    StoredRow::new(body.id(), body.version, body.body())
 }
 
 fn value(bytes_of: &str, group: Option<&str>) -> Value {
@@ -111,7 +111,7 @@ fn rows_and_packs_come_out_and_are_written_again() {
             let rows = rows.map(|(key, row, group)| (number(key), value(row, group.as_deref())));
             let end = body.end.as_deref().map(number);
             let pack = Arc::new(Pack { id: body.id(), end, rows: rows.collect() });
-            let open = |stored: &Stored| table.open_pack(&state, context(), stored, &groups);
+            let open = |stored: &StoredRow| table.open_pack(&state, context(), stored, &groups);
             assert_eq!(open(&stored(body)), Ok(Arc::clone(&pack)));
             for (key, row) in &pack.rows {
                 let found = table.find_in_pack(&state, context(), &stored(body), &groups, *key);

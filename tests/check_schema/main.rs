@@ -20,7 +20,7 @@ use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Case, Cases, Verdict};
 use opaque_id_tests::conformance::{self, shop};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::tools::with_input;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let on = |kind| {
         cases.iter().map(move |&(name, run)| Case { adapter: "check-schema", kind, name, run })
     };
-    conformance::main(Kind::ALL.into_iter().flat_map(on).collect())
+    conformance::main(Engine::ALL.into_iter().flat_map(on).collect())
 }
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {
@@ -69,13 +69,13 @@ fn places(findings: &[Finding]) -> Vec<String> {
 /// Without key columns, all would be correct.
 fn needs_a_schema(database: &Database) -> Verdict {
     let url = match database.kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             format!("{}&options[search_path]=none,pg_catalog,information_schema", database.url)
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             database.url.rsplit_once('/').ok_or("a URL without a database")?.0.to_owned()
         }
-        Kind::Sqlite => return Ok(NotApplicable),
+        Engine::Sqlite => return Ok(NotApplicable),
     };
     let none = on_a_thread(async || {
         let check = opaque_id_schema::check(&url, &[]).await;
@@ -89,9 +89,9 @@ fn needs_a_schema(database: &Database) -> Verdict {
 /// Names that need quotes in SQL, as sqlx's macros describe them.
 fn names_as_macros_do(database: &Database) -> Verdict {
     let (mark, key) = match database.kind {
-        Kind::Postgres => ('"', "uuid"),
-        Kind::Sqlite => ('"', "BLOB"),
-        Kind::Mysql | Kind::Mariadb => ('`', "BINARY(16)"),
+        Engine::Postgres => ('"', "uuid"),
+        Engine::Sqlite => ('"', "BLOB"),
+        Engine::Mysql | Engine::Mariadb => ('`', "BINARY(16)"),
     };
     let quote = |name: &str| format!("{mark}{name}{mark}");
     let [user, order, of] = ["user", "LineItem", "order"].map(quote);
@@ -118,9 +118,9 @@ fn names_as_macros_do(database: &Database) -> Verdict {
 
 fn names_kinds(database: &Database) -> Verdict {
     let (key, quote, of_integer) = match database.kind {
-        Kind::Postgres => ("uuid", "'", "i32"),
-        Kind::Sqlite => ("BLOB", "x'", "i64"),
-        Kind::Mysql | Kind::Mariadb => ("BINARY(16)", "x'", "i32"),
+        Engine::Postgres => ("uuid", "'", "i32"),
+        Engine::Sqlite => ("BLOB", "x'", "i64"),
+        Engine::Mysql | Engine::Mariadb => ("BINARY(16)", "x'", "i32"),
     };
     for (table, version) in [("a", 7), ("b", 4), ("c", 1)] {
         let uuid = format!("{quote}0c86bb1a4ddf{version}bdf8c0a000000000001'");
@@ -151,9 +151,9 @@ async fn described(database: &Database, select: String) -> Result<(String, Strin
         }
     }
     match database.kind {
-        Kind::Postgres => describe::<PgConnection>(&database.url, select).await,
-        Kind::Sqlite => describe::<SqliteConnection>(&database.url, select).await,
-        Kind::Mysql | Kind::Mariadb => describe::<MySqlConnection>(&database.url, select).await,
+        Engine::Postgres => describe::<PgConnection>(&database.url, select).await,
+        Engine::Sqlite => describe::<SqliteConnection>(&database.url, select).await,
+        Engine::Mysql | Engine::Mariadb => describe::<MySqlConnection>(&database.url, select).await,
     }
 }
 
@@ -174,7 +174,7 @@ fn leaves_alone(database: &Database) -> Verdict {
     // The shop has four keys and four references, each map has a key, and MySQL has slots.
     let slots = usize::from(dialect == Dialect::MySql);
     assert_eq!(report.right, 4 + 4 + 2 + slots);
-    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         let packs = ["events_meta", "events_packs", "events_recent"];
         let maps = ["invoice_ids", "more_invoice_ids"];
         let ours = [&packs[..], &maps, &["opaque_id_sequences", "opaque_id_slots"]].concat();
@@ -199,9 +199,9 @@ const UUID: &str = "0192c1f0-7b1e-7a35-8f00-0000000000c1";
 const HEX: &str = "0192c1f07b1e7a358f000000000000c1";
 
 /// Creates wrong columns with good values. Returns the columns and their faults.
-fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)]) {
+fn wrong_schema(kind: Engine) -> (String, &'static [(&'static str, &'static str)]) {
     match kind {
-        Kind::Postgres => (
+        Engine::Postgres => (
             format!(
                 "CREATE TABLE teams (id SERIAL PRIMARY KEY);
                  CREATE TABLE users (id CHAR(36) PRIMARY KEY, team_id INT REFERENCES teams (id) ON DELETE CASCADE);
@@ -220,13 +220,13 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
                 ("users.team_id", "a different type"),
             ],
         ),
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             let theirs = match kind {
-                Kind::Mariadb => "UUID",
+                Engine::Mariadb => "UUID",
                 _ => "VARBINARY(17)",
             };
             let value = match kind {
-                Kind::Mariadb => format!("'{UUID}'"),
+                Engine::Mariadb => format!("'{UUID}'"),
                 _ => format!("X'{HEX}'"),
             };
             (
@@ -254,7 +254,7 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
                 ],
             )
         }
-        Kind::Sqlite => (
+        Engine::Sqlite => (
             format!(
                 "CREATE TABLE teams (id INTEGER PRIMARY KEY);
                  CREATE TABLE users (id CHAR(36) NOT NULL PRIMARY KEY, team_id TEXT REFERENCES teams (id));
@@ -303,7 +303,7 @@ fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
 /// Returns all rows of the tables of `wrong_schema`, and all tables, indexes and foreign keys.
 fn everything(database: &Database) -> Result<String> {
     let selects: &[&str] = match database.kind {
-        Kind::Postgres => &[
+        Engine::Postgres => &[
             "SELECT concat_ws('|', id, team_id) FROM users ORDER BY 1",
             "SELECT concat_ws('|', id, user_id) FROM pets ORDER BY 1",
             "SELECT concat_ws('|', id, team_id) FROM cars ORDER BY 1",
@@ -313,7 +313,7 @@ fn everything(database: &Database) -> Result<String> {
             "SELECT concat_ws('|', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
              WHERE connamespace = 'public'::regnamespace AND contype = 'f' ORDER BY 1",
         ],
-        Kind::Mysql | Kind::Mariadb => &[
+        Engine::Mysql | Engine::Mariadb => &[
             "SELECT CAST(CONCAT_WS('|', HEX(id), team_id) AS CHAR) FROM users ORDER BY 1",
             "SELECT CAST(CONCAT_WS('|', HEX(id), HEX(user_id)) AS CHAR) FROM pets ORDER BY 1",
             "SELECT CAST(CONCAT_WS('|', id, team_id) AS CHAR) FROM cars ORDER BY 1",
@@ -323,7 +323,7 @@ fn everything(database: &Database) -> Result<String> {
             "SELECT CAST(CONCAT_WS('|', table_name, constraint_name, referenced_table_name) AS CHAR)
              FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE() ORDER BY 1",
         ],
-        Kind::Sqlite => &[
+        Engine::Sqlite => &[
             "SELECT quote(id) || '|' || quote(team_id) FROM users ORDER BY 1",
             "SELECT quote(id) || '|' || quote(user_id) FROM pets ORDER BY 1",
             "SELECT quote(id) FROM cars ORDER BY 1",
@@ -360,7 +360,7 @@ fn finds_and_fixes(database: &Database) -> Verdict {
         let printed = run(database, runner, &report.to_string())?;
         assert_eq!(check(database)?.to_string(), "", "{runner:?}: {printed}");
         let hex = match database.kind {
-            Kind::Postgres => "encode(uuid_send(users.id), 'hex')",
+            Engine::Postgres => "encode(uuid_send(users.id), 'hex')",
             _ => "lower(hex(users.id))",
         };
         let joined = format!(
@@ -411,7 +411,7 @@ fn lists_bad_values(database: &Database) -> Verdict {
 
         let printed = run(database, runner, &report.to_string())?;
         let converted = everything(database)?;
-        if database.kind == Kind::Sqlite {
+        if database.kind == Engine::Sqlite {
             // Its cars have no foreign key, and are fixed.
             let (users, _) = before.split_once("---").ok_or("parts")?;
             assert!(converted.starts_with(users), "{runner:?}: {printed}");
@@ -430,7 +430,7 @@ fn lists_bad_values(database: &Database) -> Verdict {
 fn survives_bad_values(database: &Database) -> Verdict {
     let other = match database.kind {
         // The column accepts NULL, so a value that does not fit could become NULL.
-        Kind::Sqlite => "PRAGMA foreign_keys = OFF; UPDATE users SET team_id = 'x'",
+        Engine::Sqlite => "PRAGMA foreign_keys = OFF; UPDATE users SET team_id = 'x'",
         // The same key exists twice.
         _ => "INSERT INTO users SELECT REPLACE(id, '-', ''), team_id FROM users",
     };
@@ -454,8 +454,10 @@ fn survives_bad_values(database: &Database) -> Verdict {
 /// A role that may create a table must not get its SQL run by the role that runs the script.
 fn survives_hostile_names(database: &Database) -> Verdict {
     let quote = |name: &str| match database.kind {
-        Kind::Mysql | Kind::Mariadb => format!("`{}`", name.replace('`', "``")),
-        Kind::Postgres | Kind::Sqlite => format!("\"{}\"", name.replace('"', "\"\"")),
+        Engine::Mysql | Engine::Mariadb => format!("`{}`", name.replace('`', "``")),
+        Engine::Postgres | Engine::Sqlite => {
+            format!("\"{}\"", name.replace('"', "\"\""))
+        }
     };
     let hostile = [
         "a\nDROP TABLE victim; --",
@@ -502,7 +504,7 @@ fn survives_hostile_names(database: &Database) -> Verdict {
         for (name, column, is_hostile) in &tables {
             let table = quote(name);
             let hex = match database.kind {
-                Kind::Postgres => format!("lower({column}::text)"),
+                Engine::Postgres => format!("lower({column}::text)"),
                 _ if *is_hostile => column.clone(),
                 _ => format!("lower(hex({column}))"),
             };
@@ -518,7 +520,7 @@ fn survives_hostile_names(database: &Database) -> Verdict {
 /// Features of a table that a change of a column's type would break or lose.
 fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
     let tables: &[&str] = match database.kind {
-        Kind::Postgres => &[
+        Engine::Postgres => &[
             "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
              CREATE TABLE t (n BIGINT PRIMARY KEY, p_id CHAR(36) REFERENCES p (public_id))",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY) PARTITION BY HASH (id);
@@ -540,7 +542,7 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
             "CREATE TABLE p (id CHAR(36) PRIMARY KEY, x INT, UNIQUE (id, x));
              CREATE TABLE t (n BIGINT PRIMARY KEY, a CHAR(36), x INT, FOREIGN KEY (a, x) REFERENCES p (id, x))",
         ],
-        Kind::Mysql | Kind::Mariadb => &[
+        Engine::Mysql | Engine::Mariadb => &[
             "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
              CREATE TABLE t (n BIGINT PRIMARY KEY, p_id CHAR(36), FOREIGN KEY (p_id) REFERENCES p (public_id))",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, CHECK (id <> ''))",
@@ -558,7 +560,7 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
              CREATE TABLE p (id CHAR(36) PRIMARY KEY, x CHAR(36), KEY (x), FOREIGN KEY (x) REFERENCES p (id));
              CREATE TABLE t (n BIGINT PRIMARY KEY, x CHAR(36), FOREIGN KEY (x) REFERENCES p (x))",
         ],
-        Kind::Sqlite => &[
+        Engine::Sqlite => &[
             "CREATE TABLE p (n INTEGER PRIMARY KEY, public_id TEXT UNIQUE);
              CREATE TABLE t (n INTEGER PRIMARY KEY, p_id TEXT REFERENCES p (public_id))",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY CHECK (length(id) = 36))",
@@ -581,12 +583,12 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
             assert!(finding.left_alone.is_some(), "{create}: {report}");
         }
         assert!(report.script.is_empty(), "{create}: {report}");
-        let cascade = if database.kind == Kind::Postgres { " CASCADE" } else { "" };
+        let cascade = if database.kind == Engine::Postgres { " CASCADE" } else { "" };
         for table in ["t", "p"] {
             database.execute(&format!("DROP TABLE IF EXISTS {table}{cascade}"))?;
         }
     }
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         keeps_what_hangs_on_a_table(database)?;
     }
     Ok(Passed)
@@ -645,7 +647,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     database.execute("CREATE TABLE undeclared (id BIGINT, x VARCHAR(9))")?;
     assert!(!check(database)?.is_good(), "no key was found");
     let [decimal, mixed] = match database.kind {
-        Kind::Sqlite => {
+        Engine::Sqlite => {
             ["NUMERIC", "INT PRIMARY KEY); INSERT INTO mixed VALUES ('abc'), (NULL), (1.5"]
         }
         _ => ["DECIMAL(20)", "SMALLINT PRIMARY KEY"],
@@ -668,15 +670,15 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     ))?;
     // Text may be in columns of other types, or in tables that are not read.
     let owner = match database.kind {
-        Kind::Postgres => "CHAR(36)) PARTITION BY HASH (owner",
-        Kind::Mysql | Kind::Mariadb => "BINARY(36)",
-        Kind::Sqlite => "UUID",
+        Engine::Postgres => "CHAR(36)) PARTITION BY HASH (owner",
+        Engine::Mysql | Engine::Mariadb => "BINARY(36)",
+        Engine::Sqlite => "UUID",
     };
     database.execute(&format!("CREATE TABLE files (owner {owner})"))?;
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         database.execute(&format!("INSERT INTO files VALUES ('{UUID}')"))?;
     }
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         database.execute(
             "CREATE DOMAIN text_id AS CHAR(36); CREATE DOMAIN sub_id AS text_id; CREATE DOMAIN good_id AS UUID;
              CREATE TABLE shops (id sub_id PRIMARY KEY); CREATE TABLE bags (id good_id PRIMARY KEY)",
@@ -692,7 +694,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
         "posts.user_id",
     ];
     assert_eq!(places(&report.not_judged), unknown, "{report}");
-    let domains = if database.kind == Kind::Postgres { &["shops.id"][..] } else { &[] };
+    let domains = if database.kind == Engine::Postgres { &["shops.id"][..] } else { &[] };
     assert_eq!(
         places(&report.findings),
         [&["mixed.id"], domains, &["users.id"]].concat(),
@@ -713,7 +715,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     let exclude =
         ["customers", "files", "items", "notes", "numbers.id", "posts.user_id", "mixed", "shops"];
     let (script, rows) = converted(&exclude)?;
-    assert!(rows.is_ok_and(|rows| rows == "0") || database.kind == Kind::Postgres, "{script}");
+    assert!(rows.is_ok_and(|rows| rows == "0") || database.kind == Engine::Postgres, "{script}");
     assert!(check_without(&database.url, &exclude)?.is_good());
     Ok(Passed)
 }
@@ -721,9 +723,9 @@ fn names_what_it_does_not_judge(database: &Database) -> Verdict {
 fn checks_maps(database: &Database) -> Verdict {
     let create = |sql: &str| database.execute(sql);
     let (uuid, prefix) = match database.kind {
-        Kind::Postgres => ("UUID", ""),
-        Kind::Mysql | Kind::Mariadb => ("BINARY(16)", "(8)"),
-        Kind::Sqlite => ("BLOB", ""),
+        Engine::Postgres => ("UUID", ""),
+        Engine::Mysql | Engine::Mariadb => ("BINARY(16)", "(8)"),
+        Engine::Sqlite => ("BLOB", ""),
     };
     create(&format!(
         "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, public_id {uuid} NOT NULL);
@@ -733,11 +735,11 @@ fn checks_maps(database: &Database) -> Verdict {
          CREATE TABLE two_ids (id BIGINT NOT NULL PRIMARY KEY, uuid {uuid} NOT NULL, resource VARCHAR(63) NOT NULL);
          CREATE UNIQUE INDEX two_ids_uuid ON two_ids (uuid{prefix}, resource, id)"
     ))?;
-    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         create("CREATE TABLE ONE_ids (id BIGINT PRIMARY KEY, uuid BINARY(16) NOT NULL UNIQUE)")?;
     }
     let mut expected = vec!["one_ids.uuid", "orders.public_id", "two_ids.uuid"];
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         expected.splice(0..0, ["one_ids.id"]);
         expected.insert(3, "two_ids.id");
     }
@@ -754,7 +756,7 @@ fn checks_maps(database: &Database) -> Verdict {
 
 /// Objects by which a role could attack a superuser who checks or converts its database.
 fn runs_no_code_of_others(database: &Database) -> Verdict {
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         return Ok(NotApplicable);
     }
     let app = format!("app_{}", database.name());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{External, Sequence, SupportedDatabase};
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::{Failure, Order, Parcel, WRITERS, connect, create_sql, in_shop, map};
 use opaque_id_tests::servers::{Cluster, Container, Durability, Topology};
 use opaque_id_tests::sql::execute;
@@ -44,11 +44,11 @@ const THROUGHPUT: [(&str, Act); 6] = [
 ];
 
 pub(crate) fn figures() -> Result {
-    let plain = Container::start(Kind::Mariadb, Durability::Full)?;
-    execute(Kind::Mariadb, &plain.url, "CREATE DATABASE shop")?;
+    let plain = Container::start(Engine::Mariadb, Durability::Full)?;
+    execute(Engine::Mariadb, &plain.url, "CREATE DATABASE shop")?;
     let url = in_shop(&plain.url)?;
     let dialect = opaque_id_sqlx::Dialect::MySql;
-    execute(Kind::Mariadb, &url, &create_sql(dialect, &[Index::Unique]))?;
+    execute(Engine::Mariadb, &url, &create_sql(dialect, &[Index::Unique]))?;
     let url = [without_tls(&url)];
     for (name, act) in THROUGHPUT {
         measure::<MySql>(&format!("MariaDB: {name}"), act, &url, &url)?;
@@ -65,7 +65,7 @@ pub(crate) fn figures() -> Result {
     measure::<MySql>("Galera: next_all 7", Act::Next, &urls, &urls)?;
     measure::<MySql>("Galera: find elsewhere", Act::FindElsewhere, &urls, &urls)?;
     for node in &galera.nodes {
-        execute(Kind::Mariadb, &node.url()?, "SET GLOBAL wsrep_sync_wait = 7")?;
+        execute(Engine::Mariadb, &node.url()?, "SET GLOBAL wsrep_sync_wait = 7")?;
     }
     let what = "Galera, wsrep_sync_wait = 7: find elsewhere";
     measure::<MySql>(what, Act::FindElsewhere, &urls, &urls)?;
@@ -77,7 +77,7 @@ pub(crate) fn figures() -> Result {
     for consistency in ["EVENTUAL", "BEFORE", "BEFORE_AND_AFTER"] {
         let set = format!("SET GLOBAL group_replication_consistency = '{consistency}'");
         for node in &group.nodes {
-            execute(Kind::Mysql, &node.url()?, &set)?;
+            execute(Engine::Mysql, &node.url()?, &set)?;
         }
         let what = format!("Group Replication, {consistency}: find elsewhere");
         measure::<MySql>(&what, Act::FindElsewhere, &urls, &urls)?;
@@ -95,9 +95,9 @@ pub(crate) fn figures() -> Result {
             format!("synchronous_commit = {commit}"),
             format!("synchronous_standby_names = 'ANY {standbys} ({})'", names.join(",")),
         ] {
-            execute(Kind::Postgres, &admin, &format!("ALTER SYSTEM SET {setting}"))?;
+            execute(Engine::Postgres, &admin, &format!("ALTER SYSTEM SET {setting}"))?;
         }
-        execute(Kind::Postgres, &admin, "SELECT pg_reload_conf()")?;
+        execute(Engine::Postgres, &admin, "SELECT pg_reload_conf()")?;
         let what = format!("PostgreSQL, {commit}, ANY {standbys}: find elsewhere");
         measure::<Postgres>(&what, Act::FindElsewhere, primary, others)?;
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{Dialect, SupportedDatabase};
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::{
     LAST_TABLE, Load, LoadReport, create_sql, hashed_index_is_refused, in_shop,
 };
@@ -92,7 +92,7 @@ fn shop(node: &Node) -> Result<String> {
 
 /// Stops the writers, and looks up all acknowledged rows on each node.
 fn check<'n, DB: SupportedDatabase>(
-    kind: Kind,
+    kind: Engine,
     load: Load,
     nodes: impl IntoIterator<Item = &'n Node>,
 ) -> Result<LoadReport> {
@@ -111,7 +111,7 @@ fn check<'n, DB: SupportedDatabase>(
 fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
     let kind = cluster.kind();
     let (dialect, count) = match kind {
-        Kind::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
+        Engine::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
         _ => (Dialect::MySql, "CAST(COUNT(*) AS CHAR)"),
     };
     wait_for(|| {
@@ -219,12 +219,12 @@ fn simulated(like: Like) -> Result {
     let url = simulation::start(like, Faults::All, &server.url)?;
     let indexes = [Index::Unique];
     execute(kind, &server.url, "CREATE DATABASE shop")?;
-    let dialect = if kind == Kind::Postgres { Dialect::Postgres } else { Dialect::MySql };
+    let dialect = if kind == Engine::Postgres { Dialect::Postgres } else { Dialect::MySql };
     execute(kind, &in_shop(&server.url)?, &create_sql(dialect, &indexes))?;
     hashed_index_is_refused(kind, &in_shop(&url)?)?;
     let urls = vec![in_shop(&url)?];
     let load = match kind {
-        Kind::Postgres => Load::start::<Postgres>(urls, &indexes)?,
+        Engine::Postgres => Load::start::<Postgres>(urls, &indexes)?,
         _ => Load::start::<MySql>(urls, &indexes)?,
     };
     (0..4).try_for_each(|_| calm())?;
@@ -232,7 +232,7 @@ fn simulated(like: Like) -> Result {
     println!("{seen}");
     let direct = in_shop(&server.url)?;
     match kind {
-        Kind::Postgres => seen.look_up::<Postgres>(kind, &direct)?,
+        Engine::Postgres => seen.look_up::<Postgres>(kind, &direct)?,
         _ => seen.look_up::<MySql>(kind, &direct)?,
     }
     seen.verdict()?;
@@ -241,10 +241,12 @@ fn simulated(like: Like) -> Result {
     maps.and(cases(kind, &url, &NOT_SIMULATED, "sequence"))
 }
 
-fn conformance(kind: Kind, cluster: &Cluster) -> Result {
+fn conformance(kind: Engine, cluster: &Cluster) -> Result {
     // A row that one node has acknowledged is read on another one.
     let (set, reset) = match kind {
-        Kind::Mariadb => ("SET GLOBAL wsrep_sync_wait = 7", "SET GLOBAL wsrep_sync_wait = DEFAULT"),
+        Engine::Mariadb => {
+            ("SET GLOBAL wsrep_sync_wait = 7", "SET GLOBAL wsrep_sync_wait = DEFAULT")
+        }
         _ => (
             "SET GLOBAL group_replication_consistency = 'BEFORE_AND_AFTER'",
             "SET GLOBAL group_replication_consistency = DEFAULT",
@@ -259,7 +261,7 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
 }
 
 /// Runs the conformance cases with this part in their names on the server of a URL, without the hashed index.
-fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)], filter: &str) -> Result {
+fn cases(kind: Engine, url: &str, skipped: &[(&str, &str)], filter: &str) -> Result {
     let mut cases = cargo_test();
     cases
         .args([
@@ -302,7 +304,7 @@ fn passes(mut test: Command, what: &str) -> Result {
 
 /// The primary of a group is killed while it is written to, and returns as a secondary.
 fn single_primary() -> Result {
-    const KIND: Kind = Kind::Mysql;
+    const KIND: Engine = Engine::Mysql;
     let indexes = [Index::Unique, Index::Hashed];
     let cluster = timed("three members start", || Cluster::start(Topology::SinglePrimary))?;
     let [primary, others @ ..] = &cluster.nodes[..] else {
@@ -338,7 +340,7 @@ fn single_primary() -> Result {
 /// Runs the load behind each pooler. Then the primary is killed, and the more advanced replica takes its
 /// place.
 fn postgres() -> Result {
-    const KIND: Kind = Kind::Postgres;
+    const KIND: Engine = Engine::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
     let cluster = timed("a primary and two replicas start", || Cluster::start(Topology::Replicas))?;
     let [primary, replicas @ ..] = &cluster.nodes[..] else {
@@ -394,7 +396,7 @@ fn postgres() -> Result {
 /// HAProxy sends all writers to Patroni's primary. Another node becomes the primary on request, and again
 /// when it is killed.
 fn patroni() -> Result {
-    const KIND: Kind = Kind::Postgres;
+    const KIND: Engine = Engine::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
     let cluster = timed("three nodes start", || Cluster::start(Topology::Patroni))?;
     let balancer = cluster.load_balancer()?;
@@ -433,7 +435,7 @@ fn patroni() -> Result {
 
 /// Tables are MyRocks' unless their DDL names another engine, as for maps, sequences and packs.
 fn myrocks() -> Result {
-    const KIND: Kind = Kind::Mariadb;
+    const KIND: Engine = Engine::Mariadb;
     let indexes = [Index::Unique, Index::Hashed];
     let server = timed("a server starts", Container::start_myrocks)?;
     execute(KIND, &server.url, "CREATE DATABASE shop")?;

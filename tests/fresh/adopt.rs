@@ -8,7 +8,7 @@ use opaque_id_core::key::Uuid;
 use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers;
 
 use crate::{BUILD, Fresh, dependencies};
@@ -26,9 +26,9 @@ const ADA: Uuid = Uuid::from_u128(0x6d17_9ed1_fd65_480b_a475_7798_3c28_dd10);
 const GRACE: Uuid = Uuid::from_u128(0x0a1b_2c3d_4e5f_4a6b_8c7d_9e0f_1a2b_3c4d);
 
 /// Returns the tables that another framework has created.
-fn tables(kind: Kind) -> String {
+fn tables(kind: Engine) -> String {
     let (team, reference) = match kind {
-        Kind::Postgres => ("id SERIAL PRIMARY KEY", "INT"),
+        Engine::Postgres => ("id SERIAL PRIMARY KEY", "INT"),
         _ => ("id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", "INT UNSIGNED"),
     };
     format!(
@@ -92,7 +92,7 @@ fn applications_adopt_tables_with_rows() -> Result {
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     fresh.cargo("build", &packages)?;
 
-    let servers = servers::start(&[Kind::Postgres, Kind::Mysql])?;
+    let servers = servers::start(&[Engine::Postgres, Engine::Mysql])?;
     for (kind, server) in &servers {
         for Adapter { name, .. } in ADAPTERS {
             let database = Database::create(*kind, server)?;
@@ -139,7 +139,7 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
     let new: External<User> = run(&["add", &admirals, "Mary"])?.trim().parse()?;
     let key = keyring.open(new)?.expose_key();
     let select = match database.kind {
-        Kind::Postgres => "SELECT id::text FROM users WHERE name = 'Mary' AND team_id = 2",
+        Engine::Postgres => "SELECT id::text FROM users WHERE name = 'Mary' AND team_id = 2",
         _ => "SELECT LOWER(HEX(id)) FROM users WHERE name = 'Mary' AND team_id = 2",
     };
     assert_eq!(database.text(select)?.replace('-', ""), key.simple().to_string());

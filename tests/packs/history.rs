@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::linearizable::{Event, Op, Verdict, verdict, without_erased, without_reads};
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ const fn nanoseconds(seconds: u64) -> u64 {
 
 /// The history of a campaign.
 pub(crate) struct History {
-    kind: Kind,
+    kind: Engine,
     campaign: Campaign,
     /// The events by key.
     events: BTreeMap<i64, Vec<Event<Written>>>,
@@ -86,7 +86,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(kind: Kind, campaign: Campaign) -> Self {
+    pub(crate) fn new(kind: Engine, campaign: Campaign) -> Self {
         Self {
             kind,
             campaign,
@@ -163,7 +163,7 @@ impl History {
                 Verdict::Contradiction(event) => {
                     // Reads of unflushed rows do not count.
                     let kept = match self.kind {
-                        Kind::Postgres => events.clone(),
+                        Engine::Postgres => events.clone(),
                         _ => without_reads(&events, &self.lost),
                     };
                     if kept.len() < events.len() && verdict(&kept) == Verdict::Linearizable {

@@ -18,7 +18,7 @@ use opaque_id_packs::sqlx::PackTable;
 use opaque_id_packs::{Grouped, Json};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::in_shop;
 use opaque_id_tests::random::{Random, SEED};
 use opaque_id_tests::servers::{Container, Limits};
@@ -78,7 +78,7 @@ fn run(seconds: &str, kills: &str, words: &[String]) -> Result {
     let is_chosen = |name: &str, all: &[&str]| {
         words.iter().any(|word| word == name) || !words.iter().any(|word| all.contains(&&**word))
     };
-    let kinds = Vec::from_iter(Kind::ALL.into_iter().filter(|kind| kind.is_contained()));
+    let kinds = Vec::from_iter(Engine::ALL.into_iter().filter(|kind| kind.is_contained()));
     let kind_names = Vec::from_iter(kinds.iter().map(|kind| kind.name()));
     let campaign_names = Campaign::ALL.map(|(name, _)| name);
     let mut wrong = 0;
@@ -101,7 +101,7 @@ fn lock(history: &Mutex<History>) -> MutexGuard<'_, History> {
     history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Result<History> {
+fn accidents(kind: Engine, campaign: Campaign, time: Duration, kills: u32) -> Result<History> {
     let mut server = Container::start_limited(
         kind,
         &Limits { options: options(kind, campaign), ..Limits::default() },
@@ -162,18 +162,18 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
 
 /// Returns the server's options. It is durable unless the campaign says otherwise. It has no TLS, because TLS takes most of a
 /// client's time to connect.
-fn options(kind: Kind, campaign: Campaign) -> Vec<String> {
+fn options(kind: Engine, campaign: Campaign) -> Vec<String> {
     let is_forgetful = campaign == Campaign::Forgetful;
     let options: &[&str] = match kind {
-        Kind::Postgres if is_forgetful => &["-c", "synchronous_commit=off"],
-        Kind::Postgres => &[],
-        Kind::Mysql if is_forgetful => &[
+        Engine::Postgres if is_forgetful => &["-c", "synchronous_commit=off"],
+        Engine::Postgres => &[],
+        Engine::Mysql if is_forgetful => &[
             "--tls-version=",
             "--max-connect-errors=1000000",
             "--innodb-flush-log-at-trx-commit=0",
             "--skip-log-bin",
         ],
-        Kind::Mysql => &["--tls-version=", "--max-connect-errors=1000000"],
+        Engine::Mysql => &["--tls-version=", "--max-connect-errors=1000000"],
         _ if is_forgetful => {
             &["--skip-ssl", "--max-connect-errors=1000000", "--innodb-flush-log-at-trx-commit=0"]
         }
@@ -184,7 +184,7 @@ fn options(kind: Kind, campaign: Campaign) -> Vec<String> {
 
 /// The clients.
 struct Processes {
-    kind: Kind,
+    kind: Engine,
     campaign: Campaign,
     url: String,
     started: u64,

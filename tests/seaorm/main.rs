@@ -16,9 +16,9 @@ mod types;
 use std::process::ExitCode;
 
 use opaque_id_tests::conformance::{main as run, suite};
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use shop::SeaOrmShop;
 
 fn main() -> ExitCode {
-    run(Kind::ALL.map(|kind| suite::<SeaOrmShop>(kind, own::cases())).concat())
+    run(Engine::ALL.map(|kind| suite::<SeaOrmShop>(kind, own::cases())).concat())
 }

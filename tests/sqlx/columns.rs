@@ -12,7 +12,7 @@ use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::Shop;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::{Result, column_calls};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Executor, FromRow, MySql, QueryBuilder};
@@ -78,10 +78,10 @@ column_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
 
 pub(crate) fn cases() -> Cases {
     vec![("rekey_cuts_off_no_value_outside_of_strict_mode", |database| match database.kind {
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
         }
-        Kind::Postgres | Kind::Sqlite => Ok(NotApplicable),
+        Engine::Postgres | Engine::Sqlite => Ok(NotApplicable),
     })]
 }
 

@@ -8,7 +8,7 @@ use opaque_id_sqlx::SupportedDatabase;
 use opaque_id_tests::conformance::mapping::{INDEXES, dialect};
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::{Load, create_sql, in_shop};
 use opaque_id_tests::servers::{Container, Durability};
 use opaque_id_tests::sql::execute;
@@ -30,7 +30,7 @@ pub(crate) fn cases<DB: SupportedDatabase>() -> Cases {
     ]
 }
 
-fn packs(kind: Kind) -> Verdict {
+fn packs(kind: Engine) -> Verdict {
     #[cfg(feature = "older")]
     let program = env!("CARGO_BIN_EXE_packs-older");
     #[cfg(not(feature = "older"))]
@@ -43,7 +43,7 @@ fn packs(kind: Kind) -> Verdict {
     }
 }
 
-fn run<DB: SupportedDatabase>(kind: Kind) -> Verdict {
+fn run<DB: SupportedDatabase>(kind: Engine) -> Verdict {
     let mut server = Container::start(kind, Durability::Full)?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
     execute(kind, &in_shop(&server.url)?, &create_sql(dialect(kind), &INDEXES))?;
@@ -54,7 +54,7 @@ fn run<DB: SupportedDatabase>(kind: Kind) -> Verdict {
     for _ in 0..kills.unwrap_or(1) {
         load.wait_for(2_000)?;
         server.kill()?;
-        if kind != Kind::Postgres {
+        if kind != Engine::Postgres {
             load.killed();
         }
         server.start_again()?;

@@ -18,14 +18,14 @@ mod types;
 use std::process::ExitCode;
 
 use opaque_id_tests::conformance::{main as run, suite};
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use shop::SqlxShop;
 use sqlx::{MySql, Postgres, Sqlite};
 
 fn main() -> ExitCode {
     let suites = [
         suite::<SqlxShop<Postgres>>(
-            Kind::Postgres,
+            Engine::Postgres,
             [
                 own::postgres(),
                 killed::cases::<Postgres>(),
@@ -35,17 +35,17 @@ fn main() -> ExitCode {
             .concat(),
         ),
         suite::<SqlxShop<MySql>>(
-            Kind::Mysql,
+            Engine::Mysql,
             [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
                 .concat(),
         ),
         suite::<SqlxShop<MySql>>(
-            Kind::Mariadb,
+            Engine::Mariadb,
             [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
                 .concat(),
         ),
         suite::<SqlxShop<Sqlite>>(
-            Kind::Sqlite,
+            Engine::Sqlite,
             [own::sqlite(), killed::cases::<Sqlite>(), columns::cases(), pairs::cases::<Sqlite>()]
                 .concat(),
         ),

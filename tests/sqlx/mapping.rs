@@ -16,7 +16,7 @@ use opaque_id_tests::conformance::dropped::{Load, PoolShop};
 use opaque_id_tests::conformance::mapping::MapShop;
 use opaque_id_tests::conformance::shop::IdOf;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::map_calls;
 
 #[derive(Debug, OpaqueId)]
@@ -38,7 +38,7 @@ macro_rules! map_shop {
                 let options = PoolOptions::new().max_connections(connections);
                 // A prepared statement is prepared every time, so that calls are dropped there as well.
                 let pool = match database.kind {
-                    Kind::Sqlite => options.connect(&database.url).await?,
+                    Engine::Sqlite => options.connect(&database.url).await?,
                     _ => {
                         let url = format!("{}&statement-cache-capacity=0", database.url);
                         options.connect(&url).await?

@@ -12,7 +12,7 @@ use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{self, Shop, generate};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IdNewtype)]
 struct UserId(Internal<User>);
@@ -96,8 +96,9 @@ macro_rules! own {
                 ("returning", |database| {
                     run(database, async |shop, users| {
                         // sqlx 0.8 does not know the names of the columns that MariaDB returns.
-                        let is_nameless = cfg!(feature = "older") && database.kind == Kind::Mariadb;
-                        if database.kind == Kind::Mysql || is_nameless {
+                        let is_nameless =
+                            cfg!(feature = "older") && database.kind == Engine::Mariadb;
+                        if database.kind == Engine::Mysql || is_nameless {
                             return Ok(NotApplicable);
                         }
                         let deleted = concat!(
@@ -112,7 +113,7 @@ macro_rules! own {
                     })
                 }),
                 ("arrays", |database| {
-                    if database.kind == Kind::Postgres {
+                    if database.kind == Engine::Postgres {
                         arrays(database)
                     } else {
                         Ok(NotApplicable)
@@ -140,15 +141,15 @@ macro_rules! own {
                         let error = again.expect_err("the same key");
                         let (shown, debugged) = (error.to_string(), format!("{error:?}"));
                         match database.kind {
-                            Kind::Postgres => {
+                            Engine::Postgres => {
                                 let detail = format!("Key (id)=({key}) already exists");
                                 assert!(debugged.contains(&detail), "{debugged}");
                                 assert!(!shown.contains(&key.to_string()), "{shown}");
                             }
-                            Kind::Mysql | Kind::Mariadb => {
+                            Engine::Mysql | Engine::Mariadb => {
                                 assert!(shown.contains("Duplicate entry '"), "{shown}");
                             }
-                            Kind::Sqlite => assert!(shown.contains("users.id"), "{shown}"),
+                            Engine::Sqlite => assert!(shown.contains("users.id"), "{shown}"),
                         }
                         Ok(Passed)
                     })

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use sqlx::mysql::MySqlConnectOptions;
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::servers::{self, Server};
 use crate::sql;
 
 pub struct Database {
-    pub kind: Kind,
+    pub kind: Engine,
     pub url: String,
     name: String,
     server_url: String,
@@ -22,7 +22,7 @@ pub struct Database {
 }
 
 impl Database {
-    pub fn create(kind: Kind, server: &Server) -> Result<Self> {
+    pub fn create(kind: Engine, server: &Server) -> Result<Self> {
         let container_id = server.container_id().map(str::to_owned);
         Self::on(kind, &server.url, container_id)
     }
@@ -32,11 +32,11 @@ impl Database {
         Self::on(self.kind, &self.server_url, self.container_id.clone())
     }
 
-    fn on(kind: Kind, server_url: &str, container_id: Option<String>) -> Result<Self> {
+    fn on(kind: Engine, server_url: &str, container_id: Option<String>) -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("opaque_id_test_{}_{number}", std::process::id());
-        let (url, folder) = if kind == Kind::Sqlite {
+        let (url, folder) = if kind == Engine::Sqlite {
             // The file is temporary, so it is in memory if there is such a folder.
             let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
             let file = folder.path().join("shop.db");
@@ -79,18 +79,18 @@ impl Database {
     /// Returns the number of awaited locks of this database according to the server. SQLite has no server.
     pub fn lock_waits(&self) -> Result<Option<usize>> {
         let waits = match self.kind {
-            Kind::Sqlite => return Ok(None),
-            Kind::Postgres => {
+            Engine::Sqlite => return Ok(None),
+            Engine::Postgres => {
                 "SELECT CAST(COUNT(*) AS TEXT) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
                  WHERE NOT l.granted AND a.datname = current_database()"
             }
-            Kind::Mysql => {
+            Engine::Mysql => {
                 "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.data_lock_waits AS w \
                  JOIN performance_schema.data_locks AS l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
                  WHERE l.OBJECT_SCHEMA = DATABASE()"
             }
             // Its views of locks are a snapshot. It is renewed only if it has not been read for 100 ms.
-            Kind::Mariadb => {
+            Engine::Mariadb => {
                 let table = format!("table `{}`.", self.name);
                 let status = self.lines("SHOW ENGINE INNODB STATUS")?;
                 let waits = |line: &&str| line.contains(&table) && line.contains(" waiting");
@@ -125,15 +125,15 @@ impl Database {
     pub fn sessions(&self) -> Result<String> {
         let name = &self.name;
         let select = match self.kind {
-            Kind::Sqlite => return Ok(String::new()),
-            Kind::Postgres => {
+            Engine::Sqlite => return Ok(String::new()),
+            Engine::Postgres => {
                 format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
             }
             // MySQL's process list fails if a statement of another session contains bytes (error 3854).
-            Kind::Mysql => format!(
+            Engine::Mysql => format!(
                 "SELECT CAST(processlist_id AS CHAR) FROM performance_schema.threads WHERE processlist_db = '{name}'"
             ),
-            Kind::Mariadb => format!(
+            Engine::Mariadb => format!(
                 "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = '{name}'"
             ),
         };
@@ -143,12 +143,12 @@ impl Database {
     /// Closes all connections to this database, like a server that shuts down.
     pub fn close_connections(&self) -> Result {
         match self.kind {
-            Kind::Sqlite => Ok(()),
-            Kind::Postgres => self.execute(
+            Engine::Sqlite => Ok(()),
+            Engine::Postgres => self.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE datname = current_database() AND pid <> pg_backend_pid()",
             ),
-            Kind::Mysql | Kind::Mariadb => {
+            Engine::Mysql | Engine::Mariadb => {
                 // One may have ended meanwhile.
                 self.sessions()?.lines().for_each(|id| drop(self.execute(&format!("KILL {id}"))));
                 Ok(())
@@ -165,7 +165,7 @@ impl Database {
     /// or stops.
     pub fn client(&self, stops: bool) -> Result<Command> {
         let mut client = match (&self.container_id, self.kind) {
-            (_, Kind::Sqlite) => {
+            (_, Engine::Sqlite) => {
                 servers::install("sqlite3")?;
                 let mut client = Command::new("sqlite3");
                 client.args(stops.then_some("-bail")).arg(self.path_or_url());
@@ -175,16 +175,16 @@ impl Database {
                 let mut client = Command::new("docker");
                 client.args(["exec", "--interactive", id]);
                 client.args(match kind {
-                    Kind::Postgres => ["psql", "--host=127.0.0.1", "--username=postgres"],
-                    Kind::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],
+                    Engine::Postgres => ["psql", "--host=127.0.0.1", "--username=postgres"],
+                    Engine::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],
                     _ => ["mariadb", "--host=127.0.0.1", "--user=root"],
                 });
                 // The container has no TLS, and this client would require it.
-                client.args((kind == Kind::Mariadb).then_some("--skip-ssl"));
+                client.args((kind == Engine::Mariadb).then_some("--skip-ssl"));
                 client.arg(&self.name);
                 client
             }
-            (None, Kind::Postgres) => {
+            (None, Engine::Postgres) => {
                 let mut client = Command::new("psql");
                 client.arg(&self.url);
                 client
@@ -201,8 +201,8 @@ impl Database {
             }
         };
         client.args(match (self.kind, stops) {
-            (Kind::Postgres, true) => Some("--set=ON_ERROR_STOP=1"),
-            (Kind::Mysql | Kind::Mariadb, false) => Some("--force"),
+            (Engine::Postgres, true) => Some("--set=ON_ERROR_STOP=1"),
+            (Engine::Mysql | Engine::Mariadb, false) => Some("--force"),
             _ => None,
         });
         Ok(client)
@@ -232,9 +232,9 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let drop = match self.kind {
-            Kind::Sqlite => return,
-            Kind::Postgres => format!("DROP DATABASE {} WITH (FORCE)", self.name),
-            Kind::Mysql | Kind::Mariadb => format!("DROP DATABASE {}", self.name),
+            Engine::Sqlite => return,
+            Engine::Postgres => format!("DROP DATABASE {} WITH (FORCE)", self.name),
+            Engine::Mysql | Engine::Mariadb => format!("DROP DATABASE {}", self.name),
         };
         if let Err(error) = sql::execute(self.kind, &self.server_url, &drop) {
             eprintln!("{drop}: {error}");
@@ -244,7 +244,7 @@ impl Drop for Database {
 
 /// Waits for a new database. Behind a load balancer each connection may use another node that does not have
 /// it yet.
-fn wait_for_all(kind: Kind, url: &str) -> Result {
+fn wait_for_all(kind: Engine, url: &str) -> Result {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut in_a_row = 0;
     while in_a_row < 8 {

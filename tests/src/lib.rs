@@ -18,7 +18,7 @@ pub mod database;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/DRIVERS.md")]
 mod drivers {}
-pub mod kind;
+pub mod engine;
 pub mod linearizable;
 pub mod load;
 pub mod random;

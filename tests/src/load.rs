@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::sql::{execute, on_a_thread, text};
 
 pub const WRITERS: usize = 16;
@@ -68,16 +68,16 @@ pub fn map(index: Index) -> UuidMap<Order> {
 }
 
 /// Checks that a map with a hashed index refuses to insert into a server of several that write.
-pub fn hashed_index_is_refused(kind: Kind, url: &str) -> Result {
+pub fn hashed_index_is_refused(kind: Engine, url: &str) -> Result {
     match kind {
-        Kind::Postgres => refuses_hashed_index::<sqlx::Postgres>(Dialect::Postgres, url),
+        Engine::Postgres => refuses_hashed_index::<sqlx::Postgres>(Dialect::Postgres, url),
         _ => refuses_hashed_index::<sqlx::MySql>(Dialect::MySql, url),
     }
 }
 
 fn refuses_hashed_index<DB: SupportedDatabase>(dialect: Dialect, url: &str) -> Result {
     let map = UuidMap::<Order>::hashed("hashed_ids");
-    let kind = if dialect == Dialect::Postgres { Kind::Postgres } else { Kind::Mysql };
+    let kind = if dialect == Dialect::Postgres { Engine::Postgres } else { Engine::Mysql };
     execute(kind, url, "DROP TABLE IF EXISTS hashed_ids")?;
     execute(kind, url, &map.create_sql(dialect))?;
     let refused = on_a_thread(async || {
@@ -389,7 +389,7 @@ impl LoadReport {
     }
 
     /// Looks up all acknowledged rows on a node, and waits for the rows that are still on their way.
-    pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Kind, url: &str) -> Result {
+    pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Engine, url: &str) -> Result {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);
             let mut wrong = Vec::new();

@@ -3,7 +3,7 @@
 use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 /// Returns the only text that every version of sqlx runs. It is never freed.
 pub fn fixed(sql: impl Into<String>) -> &'static str {
@@ -14,9 +14,11 @@ pub fn fixed(sql: impl Into<String>) -> &'static str {
 macro_rules! on {
     ($kind:expr, $url:expr, |$connection:ident| $act:expr) => {
         match $kind {
-            Kind::Postgres => on!(PgConnection, $url, $connection, $act),
-            Kind::Mysql | Kind::Mariadb => on!(MySqlConnection, $url, $connection, $act),
-            Kind::Sqlite => on!(SqliteConnection, $url, $connection, $act),
+            Engine::Postgres => on!(PgConnection, $url, $connection, $act),
+            Engine::Mysql | Engine::Mariadb => {
+                on!(MySqlConnection, $url, $connection, $act)
+            }
+            Engine::Sqlite => on!(SqliteConnection, $url, $connection, $act),
         }
     };
     ($type:ty, $url:expr, $connection:ident, $act:expr) => {{
@@ -27,7 +29,7 @@ macro_rules! on {
     }};
 }
 
-pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
+pub fn execute(kind: Engine, url: &str, sql: &str) -> Result {
     let sql = fixed(sql);
     on_a_thread(async || {
         on!(kind, url, |connection| sqlx::raw_sql(sql).execute(&mut connection).await.map(drop)?);
@@ -36,7 +38,7 @@ pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
 }
 
 /// Returns the first column of the first row.
-pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
+pub fn text(kind: Engine, url: &str, select: &str) -> Result<String> {
     let select = fixed(select);
     on_a_thread(async || {
         Ok(on!(kind, url, |connection| {
@@ -47,7 +49,7 @@ pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
 }
 
 /// Returns the last column of all rows.
-pub fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
+pub fn lines(kind: Engine, url: &str, select: &str) -> Result<String> {
     let select = fixed(select);
     on_a_thread(async || {
         Ok(on!(kind, url, |connection| {
@@ -60,7 +62,7 @@ pub fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
 
 /// Runs statements that begin a transaction, acts while it is open, and rolls it back.
 pub fn hold<R: Send>(
-    kind: Kind,
+    kind: Engine,
     url: &str,
     begin: &str,
     act: impl FnOnce() -> R + Send,

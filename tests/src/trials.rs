@@ -8,7 +8,7 @@ pub use libtest_mimic::Arguments;
 
 use crate::Result;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::servers;
 
 /// The name of a case and its test of a database.
@@ -17,7 +17,7 @@ pub type Case = (&'static str, fn(&Database) -> Result);
 /// A case. It gets its own database.
 pub struct Trial {
     pub name: String,
-    pub kind: Kind,
+    pub kind: Engine,
     pub run: Box<dyn Fn(&Database) -> Result + Send>,
 }
 
@@ -41,10 +41,10 @@ pub fn main(run: impl FnOnce(&Arguments) -> Result<ExitCode>) -> ExitCode {
 
 /// Starts the servers of the chosen trials, and runs the trials.
 pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
-    let (only, count) = (Kind::asked_for()?, all.len());
+    let (only, count) = (Engine::asked_for()?, all.len());
     let is_chosen = |trial: &Trial| only.contains(&trial.kind) && is_asked_for(args, &trial.name);
     let chosen: Vec<Trial> = all.into_iter().filter(is_chosen).collect();
-    let kinds: BTreeSet<Kind> = chosen.iter().map(|trial| trial.kind).collect();
+    let kinds: BTreeSet<Engine> = chosen.iter().map(|trial| trial.kind).collect();
     let servers = match args.list {
         true => Arc::default(),
         false => Arc::new(servers::start(&Vec::from_iter(kinds))?),
@@ -65,7 +65,7 @@ pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
     });
     let conclusion = libtest_mimic::run(args, trials.collect());
     drop(servers);
-    let left_out = Kind::ALL.iter().filter(|kind| !only.contains(kind));
+    let left_out = Engine::ALL.iter().filter(|kind| !only.contains(kind));
     let left_out = Vec::from_iter(left_out.map(|kind| kind.name()));
     if !args.list && !left_out.is_empty() {
         println!("left out by OPAQUE_ID_TEST_ONLY: {}", left_out.join(", "));

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
 
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 #[test]
 fn on_every_database() -> Result {
-    let kinds = Kind::asked_for()?;
+    let kinds = Engine::asked_for()?;
     for (kind, server) in servers::start(&kinds)? {
         let database = Database::create(kind, &server)?;
         steps(&database.url).map_err(|error| format!("{kind}: {error}"))?;

@@ -33,7 +33,7 @@ pub(super) enum Transaction {
 }
 
 /// A row of a table that is not one of packs.
-pub(super) struct Found {
+pub(super) struct SourceRow {
     /// The key as text.
     pub(super) key: String,
     /// The key as a literal of SQL.
@@ -102,7 +102,7 @@ impl Database {
     }
 
     /// Returns rows like [`Transaction::rows`], in a transaction of their own.
-    pub(super) async fn rows(&self, sql: String) -> sqlx::Result<Vec<Found>> {
+    pub(super) async fn rows(&self, sql: String) -> sqlx::Result<Vec<SourceRow>> {
         self.begin().await?.rows(sql).await
     }
 
@@ -152,7 +152,7 @@ impl Transaction {
     }
 
     /// Returns rows with a key as text and as a literal, and a value.
-    pub(super) async fn rows(&mut self, sql: String) -> sqlx::Result<Vec<Found>> {
+    pub(super) async fn rows(&mut self, sql: String) -> sqlx::Result<Vec<SourceRow>> {
         let sql = AssertSqlSafe(sql);
         on!(self, |transaction| {
             let rows = query(sql).persistent(false).fetch_all(&mut **transaction).await?;
@@ -165,7 +165,7 @@ impl Transaction {
     }
 }
 
-fn found<'r, R: Row>(row: &'r R) -> sqlx::Result<Found>
+fn found<'r, R: Row>(row: &'r R) -> sqlx::Result<SourceRow>
 where
     usize: ColumnIndex<R>,
     String: Decode<'r, R::Database> + Type<R::Database>,
@@ -175,7 +175,7 @@ where
         let text: Option<String> = row.try_get(2)?;
         Ok::<_, sqlx::Error>(text.map(String::into_bytes))
     });
-    Ok(Found { key: row.try_get(0)?, literal: row.try_get(1)?, value: value? })
+    Ok(SourceRow { key: row.try_get(0)?, literal: row.try_get(1)?, value: value? })
 }
 
 /// Connects to a database. The first connection is not the pool's own, because a refused pool waits for half

@@ -8,7 +8,7 @@ use opaque_id_core::keyring::KeyId;
 use opaque_id_sql::Dialect;
 
 use super::Result;
-use super::database::{Database, Found};
+use super::database::{Database, SourceRow};
 
 /// The shortest body: a header, a nonce and a tag.
 const SHORTEST: usize = 3 + 12 + 16;
@@ -115,7 +115,7 @@ async fn key_ids(database: &Database, table: &str, column: &str) -> Result<BTree
          GROUP BY f.first"
     );
     let (mut ours, mut early, mut others) = (BTreeMap::new(), 0, 0);
-    for Found { key, literal, .. } in database.rows(sql).await? {
+    for SourceRow { key, literal, .. } in database.rows(sql).await? {
         let count: u64 = literal.parse()?;
         match u16::from_str_radix(&key, 16).map(u16::to_be_bytes) {
             Ok([first, dictionary]) if first & !0b11 == FIRST => {

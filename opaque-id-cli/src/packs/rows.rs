@@ -16,7 +16,7 @@ use opaque_id_sqlx::{Retry, retry};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::database::{Found, PackError, Transaction};
+use super::database::{PackError, SourceRow, Transaction};
 use super::old_table::OldTable;
 use super::{Result, Table, bar, describe};
 use crate::args::FromTable;
@@ -182,7 +182,7 @@ pub(super) async fn import_from<K: ShownKey>(
     import.finish(out).await
 }
 
-fn old_row<K: ShownKey>(found: &Found, is_json: bool) -> Result<(K, Vec<u8>)> {
+fn old_row<K: ShownKey>(found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
     let key = K::read(&found.key)?;
     let value = match (&found.value, is_json) {
         (Some(value), false) => value.clone(),

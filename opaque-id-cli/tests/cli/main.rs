@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use jiff::{Timestamp, ToSpan};
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::execute;
 use opaque_id_tests::tools::with_input;
 use serde_json::{Value, json};
@@ -642,7 +642,7 @@ fn a_stream_runs_in_constant_memory() {
 fn sqlite(schema: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("sqlite://{}", folder.path().join("shop.db").display());
-    execute(Kind::Sqlite, &format!("{url}?mode=rwc"), schema).expect("created");
+    execute(Engine::Sqlite, &format!("{url}?mode=rwc"), schema).expect("created");
     (folder, url)
 }
 

@@ -19,22 +19,22 @@ use std::process::ExitCode;
 use functions::{attacks, cases, owners};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::trials::{self, Trial};
 
 fn main() -> ExitCode {
-    let trial = |kind: Kind, name: &str, run: fn(&Database) -> Result| Trial {
+    let trial = |kind: Engine, name: &str, run: fn(&Database) -> Result| Trial {
         name: format!("{kind}::{name}"),
         kind,
         run: Box::new(run),
     };
-    let trials = Kind::ALL.into_iter().flat_map(|kind| {
+    let trials = Engine::ALL.into_iter().flat_map(|kind| {
         let (all, owners) = ([cases::ALL, attacks::ALL].concat(), owners::ALL);
         let functions = match kind {
             // SQLite does not encrypt.
-            Kind::Sqlite => Vec::new(),
-            Kind::Postgres => [&all, owners, sqlx_toml::ALL].concat(),
-            Kind::Mysql | Kind::Mariadb => all,
+            Engine::Sqlite => Vec::new(),
+            Engine::Postgres => [&all, owners, sqlx_toml::ALL].concat(),
+            Engine::Mysql | Engine::Mariadb => all,
         };
         let cases = functions.into_iter().chain(packs::ALL.iter().copied());
         cases.map(move |(name, run)| trial(kind, name, run))

@@ -19,7 +19,7 @@ use opaque_id_tests::conformance::cases::{error, message};
 use opaque_id_tests::conformance::mapping::dialect;
 use opaque_id_tests::conformance::packs::{Initials, initial};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::tools::from_pypi;
 use serde_json::{Value, json};
@@ -75,9 +75,11 @@ macro_rules! as_application {
         on_a_thread(async || {
             let $keyring = Keyring::from_entries("the test", $entries)?;
             match $database.kind {
-                Kind::Postgres => as_application!(PgPool, $database, $pool, $act),
-                Kind::Mysql | Kind::Mariadb => as_application!(MySqlPool, $database, $pool, $act),
-                Kind::Sqlite => as_application!(SqlitePool, $database, $pool, $act),
+                Engine::Postgres => as_application!(PgPool, $database, $pool, $act),
+                Engine::Mysql | Engine::Mariadb => {
+                    as_application!(MySqlPool, $database, $pool, $act)
+                }
+                Engine::Sqlite => as_application!(SqlitePool, $database, $pool, $act),
             }
             Ok(())
         })
@@ -376,7 +378,7 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
     let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let lines = lines + "{\"key\":\"7\",\"base64\":\"bmV3\"}";
     expect("rows", sorted(&exported), sorted(&lines))?;
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         let by_key = |command| [command, "--prefix", "reading", "--resources", file, "by_key"];
         ok(database, OLD, &[&by_key("create")[..], &["--encoding", "raw"]].concat(), "")?;
         ok(database, OLD, &[&by_key("import")[..], &["-"]].concat(), &lines)?;
@@ -406,16 +408,16 @@ fn old_table(database: &Database, name: &str, columns: &str, rows: &str) -> Resu
 /// The type of a key of 16 bytes.
 fn key_type(database: &Database) -> &'static str {
     match database.kind {
-        Kind::Postgres => "UUID",
-        Kind::Mysql | Kind::Mariadb => "BINARY(16)",
-        Kind::Sqlite => "BLOB",
+        Engine::Postgres => "UUID",
+        Engine::Mysql | Engine::Mariadb => "BINARY(16)",
+        Engine::Sqlite => "BLOB",
     }
 }
 
 fn packs_of_an_old_table(database: &Database) -> Result {
     let ids: Vec<_> = (0..600).map(|_| Internal::<Event>::generate()).collect();
     let quoted =
-        if matches!(database.kind, Kind::Postgres) { "\"the Actor\"" } else { "`the Actor`" };
+        if matches!(database.kind, Engine::Postgres) { "\"the Actor\"" } else { "`the Actor`" };
     let columns = format!("id {} PRIMARY KEY, {quoted} VARCHAR(40), n INTEGER", key_type(database));
     // Not in the order of the keys.
     let row = |i: usize, id: &Internal<Event>| {
@@ -475,7 +477,7 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
     contains(&exported, "\"value\":null}")?;
 
     // The database's own type of JSON, keys of another name, and a view.
-    let json = if database.kind == Kind::Postgres { "JSONB" } else { "JSON" };
+    let json = if database.kind == Engine::Postgres { "JSONB" } else { "JSON" };
     let columns = format!("event_id {} PRIMARY KEY, body {json}", key_type(database));
     let id = Internal::<Event>::generate();
     old_table(
@@ -514,23 +516,25 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
     let given = ["--prefix", "reading", "--key", "int", "readings"];
     ok(database, OLD, &[&["create"], &given[..]].concat(), "")?;
     old_table(database, "secrets", "body VARCHAR(99)", "('\"secret\"')")?;
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         database.execute(
             "CREATE FUNCTION evil(VARCHAR, VARCHAR) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT 1 / 0 = 1';
              CREATE OPERATOR > (FUNCTION = evil, LEFTARG = VARCHAR, RIGHTARG = VARCHAR);
              CREATE OPERATOR < (FUNCTION = evil, LEFTARG = VARCHAR, RIGHTARG = VARCHAR)",
         )?;
     }
-    let mark = if database.kind == Kind::Postgres { '"' } else { '`' };
-    let is_text = |key: &&str| database.kind != Kind::Postgres || !key.contains('\0');
+    let mark = if database.kind == Engine::Postgres { '"' } else { '`' };
+    let is_text = |key: &&str| database.kind != Engine::Postgres || !key.contains('\0');
     let mut expected = String::new();
     for (i, key) in KEYS.into_iter().filter(is_text).enumerate() {
         let name = format!("old {i}; DROP TABLE secrets; -- $$\n/* ü");
         let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
         let key = match database.kind {
-            Kind::Postgres => format!("convert_from(decode('{hex}', 'hex'), 'UTF8')"),
-            Kind::Mysql | Kind::Mariadb => format!("CONVERT(X'{hex}' USING utf8mb4)"),
-            Kind::Sqlite => format!("CAST(X'{hex}' AS TEXT)"),
+            Engine::Postgres => format!("convert_from(decode('{hex}', 'hex'), 'UTF8')"),
+            Engine::Mysql | Engine::Mariadb => {
+                format!("CONVERT(X'{hex}' USING utf8mb4)")
+            }
+            Engine::Sqlite => format!("CAST(X'{hex}' AS TEXT)"),
         };
         let columns = format!("{mark}id; --{mark} VARCHAR(99) PRIMARY KEY, body VARCHAR(99)");
         let rows = format!("({key}, '\"evil\"'), ('{i}', '\"good\"')");
@@ -544,7 +548,7 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
     }
     let exported = ok(database, OLD, &[&["export"], &given[..]].concat(), "")?;
     expect("rows", exported, expected)?;
-    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         for (ty, key) in [("VARBINARY(36)", "X'ff41'"), ("BINARY(20)", "X'ff41'"), ("FLOAT", "0.1")]
         {
             let columns = format!("id {ty} PRIMARY KEY, body VARCHAR(9)");
@@ -898,7 +902,7 @@ async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> R
 
 /// A role with the rights that a line of OPERATIONS.md grants does what it is about; one that may only read does not.
 fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         return Ok(());
     }
     let text = |(i, (id, value)): (usize, (Internal<Event>, Value))| {
@@ -949,9 +953,9 @@ fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
 /// The type of a column of long values.
 fn value_type(database: &Database) -> &'static str {
     match database.kind {
-        Kind::Postgres => "BYTEA",
-        Kind::Mysql | Kind::Mariadb => "LONGBLOB",
-        Kind::Sqlite => "BLOB",
+        Engine::Postgres => "BYTEA",
+        Engine::Mysql | Engine::Mariadb => "LONGBLOB",
+        Engine::Sqlite => "BLOB",
     }
 }
 
@@ -1037,7 +1041,7 @@ fn customers(
 ) -> Result<impl Fn(&'static str, &[&'static str]) -> Vec<&'static str>> {
     let (id, value) = (key_type(database), value_type(database));
     let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
-    let conflict = if database.kind == Kind::Sqlite { "ON CONFLICT REPLACE" } else { "" };
+    let conflict = if database.kind == Engine::Sqlite { "ON CONFLICT REPLACE" } else { "" };
     database.execute(&format!(
         "CREATE TABLE customers (id {id} PRIMARY KEY, email VARCHAR(100) UNIQUE {conflict}, sealed {value}, email_index {index})"
     ))?;
@@ -1063,7 +1067,7 @@ fn columns_that_had_plaintext(database: &Database) -> Result {
     let args = customers(database)?;
     let (stdout, _) = fails(database, OLD, &args("verify", &INDEXED), "")?;
     ends_with(&stdout, "\n… and 900 more\n0 values could be read; 1000 problems\n")?;
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         // Nothing may be said of rows that the role does not see.
         let role = format!("clerk_{}", database.name());
         database.execute(&format!(
@@ -1127,8 +1131,8 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     };
     let row = "OLD.email LIKE 'Kunde7@%'";
     let [raises, cancels, restores] = match database.kind {
-        Kind::Postgres => ["RAISE '%', OLD.email", "RETURN NULL", "NEW.email := OLD.email"],
-        Kind::Sqlite => ["SELECT RAISE(ABORT, 'Kunde')", "SELECT RAISE(IGNORE)", ""],
+        Engine::Postgres => ["RAISE '%', OLD.email", "RETURN NULL", "NEW.email := OLD.email"],
+        Engine::Sqlite => ["SELECT RAISE(ABORT, 'Kunde')", "SELECT RAISE(IGNORE)", ""],
         _ => ["SIGNAL SQLSTATE '45000'", "", "SET NEW.email = OLD.email"],
     };
     for (action, expected) in [
@@ -1140,21 +1144,21 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
             continue;
         }
         let (when, begin, end) = match database.kind {
-            Kind::Postgres => {
+            Engine::Postgres => {
                 database.execute(&format!(
                     "CREATE OR REPLACE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS \
                      $$ BEGIN IF {row} THEN {action}; END IF; RETURN NEW; END $$"
                 ))?;
                 (String::new(), "EXECUTE FUNCTION act()", String::new())
             }
-            Kind::Sqlite => (format!("WHEN {row}"), "BEGIN", format!("{action}; END")),
+            Engine::Sqlite => (format!("WHEN {row}"), "BEGIN", format!("{action}; END")),
             _ => (String::new(), "BEGIN", format!("IF {row} THEN {action}; END IF; END")),
         };
         database.execute(&format!(
             "CREATE TRIGGER act BEFORE UPDATE ON customers FOR EACH ROW {when} {begin} {end}"
         ))?;
         refused("encrypted", &[expected, "; 1 values are in plaintext"])?;
-        let of = if database.kind == Kind::Postgres { " ON customers" } else { "" };
+        let of = if database.kind == Engine::Postgres { " ON customers" } else { "" };
         database.execute(&format!("DROP TRIGGER act{of}"))?;
     }
     ok(database, OLD, &convert("encrypted"), "")?;
@@ -1170,7 +1174,7 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
 
     // The new column is too short for 900 values.
     let (check, reason) = match database.kind {
-        Kind::Sqlite => ("CHECK (LENGTH(email) <= 22)", "a constraint refuses it"),
+        Engine::Sqlite => ("CHECK (LENGTH(email) <= 22)", "a constraint refuses it"),
         _ => ("", "a column is too short for it"),
     };
     let rename = |to| format!("ALTER TABLE customers RENAME COLUMN email TO {to}");
@@ -1277,7 +1281,7 @@ fn columns_of_integers(database: &Database) -> Result {
         }
     })?;
     let both = format!("{NEW},{OLD}");
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         let column = ["--column", "readings.place", "--context", "tenant 42", "readings_place"];
         for command in ["verify", "rekey"] {
             refuses_uuids(database, command, &column)?;
@@ -1434,13 +1438,13 @@ fn dump(database: &Database, tiers: &[&str]) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for tier in tiers {
         let (id, body) = match (database.kind, *tier) {
-            (Kind::Postgres, "meta") => ("to_hex(id)", "encode(body, 'hex')"),
-            (Kind::Postgres, _) => ("encode(uuid_send(id), 'hex')", "encode(body, 'hex')"),
-            (Kind::Sqlite, "meta") => ("printf('%x', id)", "hex(body)"),
+            (Engine::Postgres, "meta") => ("to_hex(id)", "encode(body, 'hex')"),
+            (Engine::Postgres, _) => ("encode(uuid_send(id), 'hex')", "encode(body, 'hex')"),
+            (Engine::Sqlite, "meta") => ("printf('%x', id)", "hex(body)"),
             _ => ("HEX(id)", "HEX(body)"),
         };
         let columns = match database.kind {
-            Kind::Mysql | Kind::Mariadb => {
+            Engine::Mysql | Engine::Mariadb => {
                 format!("CONCAT('{tier} ', {id}, ' ', version, ' ', {body})")
             }
             _ => format!("'{tier} ' || {id} || ' ' || version || ' ' || {body}"),
@@ -1604,7 +1608,7 @@ fn packs_without_the_key_of_a_group(database: &Database) -> Result {
 /// While one pack is restored, another client repairs the other.
 fn packs_that_another_client_has_restored(database: &Database) -> Result {
     // Only SQLite's triggers write into the table that they belong to, and are one statement.
-    if database.kind != Kind::Sqlite {
+    if database.kind != Engine::Sqlite {
         return Ok(());
     }
     create_events(database, &rows(600))?;
@@ -1649,7 +1653,7 @@ fn copy(from: &Database, to: &Database, rows: &str, into: &str) -> Result {
     };
     let body = literal(from, "body");
     let insert = match from.kind {
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             format!("CONCAT('INSERT INTO {into} VALUES (', {id}, ',', version, ',', {body}, ')')")
         }
         _ => format!(
@@ -1663,9 +1667,11 @@ fn copy(from: &Database, to: &Database, rows: &str, into: &str) -> Result {
 /// The literal of an id of 16 bytes, or of bytes.
 fn literal(database: &Database, column: &str) -> String {
     match (database.kind, column) {
-        (Kind::Postgres, "id") => "quote_literal(id)".to_owned(),
-        (Kind::Postgres, _) => format!("quote_literal(concat('\\x', encode({column}, 'hex')))"),
-        (Kind::Sqlite, _) => format!("'x' || quote(hex({column}))"),
+        (Engine::Postgres, "id") => "quote_literal(id)".to_owned(),
+        (Engine::Postgres, _) => {
+            format!("quote_literal(concat('\\x', encode({column}, 'hex')))")
+        }
+        (Engine::Sqlite, _) => format!("'x' || quote(hex({column}))"),
         _ => format!("CONCAT('0x', HEX({column}))"),
     }
 }

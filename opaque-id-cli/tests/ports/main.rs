@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::tools::{from_pypi, run, with_input};
 use opaque_id_tests::{Result, servers};
 use serde_json::{Value, json};
@@ -164,8 +164,8 @@ fn python_tests_and_types() -> Result {
     let pytest = ["pytest", "--quiet", "-p", "no:cacheprovider"];
     in_port(&[&pytest[..], &["--numprocesses=2"]].concat(), None)?;
 
-    let mut kinds = Kind::asked_for()?;
-    kinds.retain(|kind| *kind != Kind::Sqlite);
+    let mut kinds = Engine::asked_for()?;
+    kinds.retain(|kind| *kind != Engine::Sqlite);
     for (kind, server) in &servers::start(&kinds)? {
         let django: &[&str] = &["tests/test_django.py", "tests/test_django_places.py"];
         for tests in [&["tests/test_sqlalchemy.py"], django] {

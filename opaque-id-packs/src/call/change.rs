@@ -10,12 +10,12 @@ use crate::error::Problem;
 use crate::format::{Kind, Pack, PackCipher, Row};
 use crate::split;
 use crate::statement::IfLocked;
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 
 enum Read<'t> {
     Recent(i64),
     /// No recent row, and this pack.
-    Pack(&'t Stored),
+    Pack(&'t StoredRow),
 }
 
 /// Compares and sets over both tiers. `compute` returns the new row or a mark of deletion, or `None` to leave

@@ -6,14 +6,14 @@
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use super::walk::{EVERY_BODY, Found, Progress, Values};
+use super::walk::{ColumnRow, EVERY_BODY, Progress, Values};
 use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
 use crate::column::ColumnName;
 use crate::error::{Problem, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
 use crate::statement::{Source, Write};
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 
 /// How often a run looks for rows that the application has changed meanwhile.
 const PASSES: usize = 3;
@@ -146,7 +146,7 @@ fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, Problem
     text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
 }
 
-impl Found {
+impl ColumnRow {
     /// Returns the bytes that the column's encoding writes for the value.
     fn value(
         &self,
@@ -194,10 +194,10 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        page: Vec<Found>,
+        page: Vec<ColumnRow>,
         read: &Reader<'_>,
         converted: &mut Converted,
-    ) -> Result<Vec<Stored>, Problem> {
+    ) -> Result<Vec<StoredRow>, Problem> {
         let mut values = Vec::new();
         for found in page {
             let bytes = found.value(session, column, self.source());
@@ -224,7 +224,7 @@ impl Write {
             match self.new_value(session, column, found.id, value) {
                 Ok(new) => {
                     let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
-                    rows.push(Stored::new(found.id, len, [index, new, found.bytes].concat()));
+                    rows.push(StoredRow::new(found.id, len, [index, new, found.bytes].concat()));
                 }
                 Err(problem) => converted.add(problem),
             }
@@ -259,14 +259,14 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        rows: Vec<Stored>,
+        rows: Vec<StoredRow>,
         converted: &mut Converted,
     ) -> Result<(), Problem> {
         let mut left = split(rows);
         while let Some(rows) = left.pop() {
             let write = session.sql().convert(column, self, &rows);
             let result = session.try_rows(write).await?;
-            let location = |row: &Stored| session.table.location(Kind::Value, row.id);
+            let location = |row: &StoredRow| session.table.location(Kind::Value, row.id);
             match (result, &rows[..]) {
                 (Ok(written), _) => {
                     converted.rows += written;
@@ -290,7 +290,7 @@ impl Write {
                     left.extend(rows.into_iter().rev().map(|row| vec![row]));
                 }
                 (Err(_), _) => {
-                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[Stored]>::to_vec));
+                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[StoredRow]>::to_vec));
                 }
             }
         }
@@ -302,7 +302,7 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        rows: &[Stored],
+        rows: &[StoredRow],
         written: u64,
         converted: &mut Converted,
     ) -> Result<(), Problem> {
@@ -311,7 +311,7 @@ impl Write {
             Values { column, source: self.source(), from: rows.first().map(|row| row.id) };
         for found in pages.next(session, &EVERY_BODY).await?.unwrap_or_default() {
             let is_same =
-                |row: &&Stored| row.id == found.id && read_part(row) == Some(&*found.bytes);
+                |row: &&StoredRow| row.id == found.id && read_part(row) == Some(&*found.bytes);
             let Some(row) = rows.iter().find(is_same) else { continue };
             let is_written = matches!(self, Self::Index(_)) && row.body.starts_with(&found.index);
             if !is_written && lost > 0 {
@@ -327,12 +327,12 @@ impl Write {
 }
 
 /// Returns the value of a row to write that was read.
-fn read_part(row: &Stored) -> Option<&[u8]> {
+fn read_part(row: &StoredRow) -> Option<&[u8]> {
     row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
 }
 
 /// Splits rows into statements of limited sizes, the last of which is the first to run.
-fn split(rows: Vec<Stored>) -> Vec<Vec<Stored>> {
+fn split(rows: Vec<StoredRow>) -> Vec<Vec<StoredRow>> {
     let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
     for row in rows {
         bytes = bytes.saturating_add(row.body.len());

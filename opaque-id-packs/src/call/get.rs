@@ -9,7 +9,7 @@ use super::{Disconnected, Session};
 use crate::cache::{CacheStats, Cached};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 use crate::table::{Unreadable, count};
 
 pub(crate) async fn get(
@@ -83,7 +83,7 @@ fn read_values(
 fn open_cached(
     session: &Session,
     known: &[Cached],
-    stored: &Stored,
+    stored: &StoredRow,
     read: &mut CacheStats,
 ) -> Result<(Arc<Pack>, Unreadable), Problem> {
     let (table, context) = (&session.table, session.context());
@@ -106,7 +106,7 @@ fn open_cached(
 /// A pack is opened only when it is needed, so recent rows can be read beside a corrupt pack.
 pub(super) struct Tiers {
     pub(super) recent: HashMap<u128, (i64, Row)>,
-    packs: Vec<Stored>,
+    packs: Vec<StoredRow>,
 }
 
 impl Tiers {
@@ -128,7 +128,7 @@ impl Tiers {
         Ok(tiers)
     }
 
-    pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&Stored, Problem> {
+    pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&StoredRow, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
         let location = || session.table.packs_location();
         self.packs[..after].last().ok_or_else(|| Problem::Gap { location: location() })

@@ -20,7 +20,7 @@ use crate::format::{Kind, Row};
 use crate::merged::Merged;
 use crate::split;
 use crate::statement::{IfLocked, Survey};
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 use crate::table::Table;
 
 const SURVEYED: i64 = 10_000;
@@ -113,9 +113,9 @@ struct RowCount {
 struct NewPacks {
     version: i64,
     next: Option<u128>,
-    packs: Vec<Stored>,
+    packs: Vec<StoredRow>,
     /// These rows have no bodies.
-    rows: Vec<Stored>,
+    rows: Vec<StoredRow>,
     bytes: u64,
 }
 
@@ -230,7 +230,7 @@ impl Merge {
         session: &Session,
         task: PackTask,
         limit: i64,
-        stored: Vec<(Tier, Stored)>,
+        stored: Vec<(Tier, StoredRow)>,
     ) -> Result<(Option<NewPacks>, Option<u128>), Problem> {
         let (table, state, groups) = (&session.table, session.state()?, session.groups());
         let (packs, mut rows): (Vec<_>, Vec<_>) =
@@ -282,7 +282,7 @@ impl Merge {
                         bytes += len;
                         has_deletion |= matches!(row, Row::Deleted);
                         apply(&mut pack, stored.id, row);
-                        applied.push(Stored::new(stored.id, stored.version, Vec::new()));
+                        applied.push(StoredRow::new(stored.id, stored.version, Vec::new()));
                     }
                     Err(problem) => {
                         self.problem.get_or_insert(problem);

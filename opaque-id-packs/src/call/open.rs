@@ -3,21 +3,21 @@
 use super::walk::EVERY_BODY;
 use super::{Disconnected, Session};
 use crate::error::Problem;
-use crate::settings::Contents;
-use crate::stored::{Stored, Tier};
+use crate::settings::TableMetadata;
+use crate::stored::{StoredRow, Tier};
 use crate::table::Table;
 
 pub(crate) struct First {
-    settings: Stored,
+    settings: StoredRow,
     /// A column has no pack.
-    pack: Option<Stored>,
+    pack: Option<StoredRow>,
     is_grouped: bool,
 }
 
 impl First {
     pub(crate) fn new(
         table: &Table,
-        contents: &Contents,
+        contents: &TableMetadata,
         is_column: bool,
     ) -> Result<Self, Problem> {
         table.check_settings(contents)?;

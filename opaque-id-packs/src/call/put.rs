@@ -6,7 +6,7 @@ use super::session::Attempts;
 use super::{Disconnected, Page, STATEMENT_BYTES, Session, UnreadRange, change};
 use crate::error::Problem;
 use crate::format::Row;
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 
 const ROWS: usize = 1_000;
 
@@ -74,7 +74,10 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
 
 /// Encrypts as many of the first rows as a statement may contain. The second result has the ids and versions
 /// of their groups' keys.
-fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<Stored>), Problem> {
+fn encrypt(
+    session: &Session,
+    rows: &[(u128, Row)],
+) -> Result<(Vec<StoredRow>, Vec<StoredRow>), Problem> {
     let state = session.state()?;
     let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
     for (id, row) in rows {
@@ -87,6 +90,6 @@ fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<
         let key = row.group().and_then(|group| session.groups().key(group));
         keys.extend(key.map(|key| (key.id, key.version)));
     }
-    let key = |(id, version)| Stored::new(id, version, Vec::new());
+    let key = |(id, version)| StoredRow::new(id, version, Vec::new());
     Ok((stored, keys.into_iter().map(key).collect()))
 }

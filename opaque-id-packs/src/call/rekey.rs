@@ -16,7 +16,7 @@ use crate::error::Problem;
 use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::IfLocked;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
 /// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Run {
         &self,
         session: &Session,
         source: Source<'_>,
-        stored: &Stored,
+        stored: &StoredRow,
     ) -> Result<Option<Statement>, Problem> {
         let (table, sql, groups) = (&session.table, session.sql(), session.groups());
         let state = session.state()?;

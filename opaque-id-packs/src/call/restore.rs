@@ -7,7 +7,7 @@ use crate::error::Problem;
 use crate::format::{Pack, Row, Value};
 use crate::split;
 use crate::statement::IfLocked;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 use crate::table::next_version;
 
 /// The keys are in order. Returns whether they were still damaged.
@@ -46,7 +46,7 @@ async fn restore_row(
 ) -> Result<bool, Problem> {
     leave_erased(session, &mut rows).await?;
     let write = match rows.into_iter().next() {
-        None => session.sql().delete_recent(&[Stored::new(first, version, Vec::new())]),
+        None => session.sql().delete_recent(&[StoredRow::new(first, version, Vec::new())]),
         Some((key, value)) => {
             let row = Row::Value(value);
             let (state, groups) = (session.state()?, session.groups());
@@ -81,7 +81,7 @@ async fn restore_packs(
             Some(stored) if stored.next != end => return Ok(false),
             _ => {
                 // The pack is missing. Another client may insert it as well.
-                let guard = Stored::new(first, next_version(0), Vec::new());
+                let guard = StoredRow::new(first, next_version(0), Vec::new());
                 session.write_unless_duplicate(session.sql().insert_pack(&guard)).await?;
                 attempts.wait_after_loss(session).await?;
                 continue;
@@ -107,7 +107,7 @@ async fn restore_packs(
         let mut version = stored.version;
         while packs.len() > 1 {
             let last = last_packs(&mut packs);
-            let guard = Stored::new(first, next_version(version), Vec::new());
+            let guard = StoredRow::new(first, next_version(version), Vec::new());
             let next_guard = guard.version;
             let written: Vec<_> = std::iter::once(guard).chain(last).collect();
             let write = session.sql().write_packs(version, &written, IfLocked::Wait);
@@ -123,7 +123,7 @@ async fn restore_packs(
     }
 }
 
-fn last_packs(packs: &mut Vec<Stored>) -> Vec<Stored> {
+fn last_packs(packs: &mut Vec<StoredRow>) -> Vec<StoredRow> {
     let mut bytes = 0;
     let fit = packs.iter().rev().take_while(|pack| {
         bytes += pack.body.len();

@@ -14,7 +14,7 @@ use opaque_id_sql::statement::{Answer, Cell, Statement};
 use crate::error::{Location, Problem};
 use crate::format::{GroupKeys, PackCipher};
 use crate::statement::Builder;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 use crate::table::{Context, State, Table};
 
 /// No attempt waits in the caller's transaction.
@@ -174,7 +174,7 @@ impl Session {
     pub(super) async fn query_tiers(
         &mut self,
         statement: Statement,
-    ) -> Result<Vec<(Tier, Stored)>, Problem> {
+    ) -> Result<Vec<(Tier, StoredRow)>, Problem> {
         let rows = self.query(statement).await?;
         self.table.read(rows)
     }

@@ -4,7 +4,7 @@ use super::session::Attempts;
 use super::{Disconnected, Page, Session, UnreadRange};
 use crate::dictionary::trained;
 use crate::error::Problem;
-use crate::settings::{Contents, Settings, unix_seconds};
+use crate::settings::{Settings, TableMetadata, unix_seconds};
 use crate::table::next_version;
 
 /// A multiple of the dictionary's size.
@@ -63,7 +63,7 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
     session.end(()).await
 }
 
-async fn write(session: &mut Session, change: impl Fn(&mut Contents)) -> Result<(), Problem> {
+async fn write(session: &mut Session, change: impl Fn(&mut TableMetadata)) -> Result<(), Problem> {
     let mut attempts = Attempts::default();
     loop {
         session.learn().await?;

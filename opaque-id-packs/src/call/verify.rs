@@ -8,7 +8,7 @@ use super::{Disconnected, Session};
 use crate::column::ColumnName;
 use crate::error::{Problem, add};
 use crate::format::{FormatError, Kind, PackCipher};
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +108,7 @@ struct Run {
 }
 
 impl Run {
-    fn unreadable(&mut self, problem: Problem, stored: &Stored, damage: Damage) {
+    fn unreadable(&mut self, problem: Problem, stored: &StoredRow, damage: Damage) {
         if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
             self.in_doubt.push((self.verified.damage.len(), key_id(stored)));
         }
@@ -136,7 +136,7 @@ impl Run {
     fn packs(
         &mut self,
         session: &Session,
-        found: &[Stored],
+        found: &[StoredRow],
         is_first: bool,
     ) -> Result<(), Problem> {
         let state = session.state()?;
@@ -170,7 +170,7 @@ impl Run {
         Ok(())
     }
 
-    fn recent(&mut self, session: &Session, found: &[Stored]) -> Result<(), Problem> {
+    fn recent(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), Problem> {
         let state = session.state()?;
         for stored in found {
             match session.table.open_row(&state, stored, session.groups()) {
@@ -193,12 +193,12 @@ impl Run {
         Ok(())
     }
 
-    fn keys(&mut self, session: &Session, found: &[Stored]) {
+    fn keys(&mut self, session: &Session, found: &[StoredRow]) {
         let problems = found.iter().filter_map(|stored| session.table.open_key(stored).err());
         problems.for_each(|problem| self.verified.add(problem));
     }
 
-    fn values(&mut self, session: &Session, found: &[Stored]) -> Result<(), Problem> {
+    fn values(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), Problem> {
         let state = session.state()?;
         for stored in found {
             match session.table.open_value(&state, stored.id, &stored.body, session.groups()) {
@@ -212,7 +212,7 @@ impl Run {
         Ok(())
     }
 
-    fn has_opened(&mut self, stored: &Stored) {
+    fn has_opened(&mut self, stored: &StoredRow) {
         let found = PackCipher::dictionary_id(&stored.body).unwrap_or(0);
         self.dictionary = self.dictionary.max(found);
         self.can_open[key_id(stored)] = true;
@@ -240,6 +240,6 @@ impl Run {
     }
 }
 
-fn key_id(stored: &Stored) -> usize {
+fn key_id(stored: &StoredRow) -> usize {
     stored.body.first().map_or(0, |first| usize::from(first & 0b11))
 }

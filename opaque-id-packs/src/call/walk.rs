@@ -7,7 +7,7 @@ use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::Kind;
 use crate::statement::Source as Of;
-use crate::stored::{Stored, Tier};
+use crate::stored::{StoredRow, Tier};
 
 const BODIES: i64 = 64;
 
@@ -48,7 +48,7 @@ impl<'c> Walk<'c> {
         &mut self,
         session: &mut Session,
         header: &[u8],
-    ) -> Result<Option<Vec<Stored>>, Problem> {
+    ) -> Result<Option<Vec<StoredRow>>, Problem> {
         let Some(from) = self.from.take() else { return Ok(None) };
         let tier = match self.source {
             Source::Tier(tier) => tier,
@@ -56,7 +56,7 @@ impl<'c> Walk<'c> {
                 let mut values = Values { column, source: Of::AllEncrypted, from: Some(from) };
                 let found = values.next(session, header).await?.unwrap_or_default();
                 self.from = values.from;
-                let stored = |found: Found| Stored::new(found.id, 0, found.bytes);
+                let stored = |found: ColumnRow| StoredRow::new(found.id, 0, found.bytes);
                 return Ok(Some(found.into_iter().map(stored).collect()));
             }
         };
@@ -77,7 +77,7 @@ fn is_full(len: usize) -> bool {
 }
 
 /// A value of a row as it was read, with the fingerprint of its row.
-pub(super) struct Found {
+pub(super) struct ColumnRow {
     pub(super) id: u128,
     pub(super) bytes: Vec<u8>,
     pub(super) index: Vec<u8>,
@@ -100,13 +100,13 @@ impl<'c> Values<'c> {
         &mut self,
         session: &mut Session,
         header: &[u8],
-    ) -> Result<Option<Vec<Found>>, Problem> {
+    ) -> Result<Option<Vec<ColumnRow>>, Problem> {
         let Some(from) = self.from.take() else { return Ok(None) };
         let read = session.sql().read_values(self.column, self.source, from, header, BODIES);
         let ids = session.table.statements.ids();
         let found = |cells: Vec<Cell>| match <[Cell; 3]>::try_from(cells) {
             Ok([id, Cell::Bytes(bytes), Cell::Bytes(index)]) => {
-                ids.id(&id).map(|id| Found { id, bytes, index })
+                ids.id(&id).map(|id| ColumnRow { id, bytes, index })
             }
             _ => None,
         };

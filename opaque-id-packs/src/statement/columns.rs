@@ -8,7 +8,7 @@ use super::Parameter::{Bytes, Id, Integer, List};
 use crate::column::{ColumnName, Quoted};
 use crate::id_column::IdColumn;
 use crate::index::FINGERPRINT;
-use crate::stored::Stored;
+use crate::stored::StoredRow;
 
 /// The column that a conversion reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,12 @@ impl Builder<'_> {
 
     /// Returns the statement that writes rows that still have the value that was read. The body of each row is a fingerprint, the new value,
     /// and the value that was read. The length of the new value takes the place of the version.
-    pub(crate) fn convert(self, column: &ColumnName, write: Write, rows: &[Stored]) -> Statement {
+    pub(crate) fn convert(
+        self,
+        column: &ColumnName,
+        write: Write,
+        rows: &[StoredRow],
+    ) -> Statement {
         let quoted = column.quoted(self.dialect);
         let start = FINGERPRINT + 1;
         let len =

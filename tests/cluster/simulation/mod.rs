@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -47,10 +47,10 @@ struct Simulation {
 const FAILS: u64 = 8;
 
 impl Like {
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Engine {
         match self {
-            Self::Cockroach | Self::Dsql => Kind::Postgres,
-            Self::Tidb => Kind::Mysql,
+            Self::Cockroach | Self::Dsql => Engine::Postgres,
+            Self::Tidb => Engine::Mysql,
         }
     }
 }

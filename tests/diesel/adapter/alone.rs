@@ -2,7 +2,7 @@
 
 use diesel::connection::SimpleConnection;
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{Connect, DbConnection};
@@ -12,9 +12,9 @@ pub(crate) type Connection<'c> = MutexGuard<'c, DbConnection>;
 pub(crate) struct Connections(Mutex<DbConnection>);
 
 impl Connections {
-    pub(crate) async fn open(url: &str, kind: Kind, _: u32) -> Result<Self> {
+    pub(crate) async fn open(url: &str, kind: Engine, _: u32) -> Result<Self> {
         let mut connection = DbConnection::establish(url)?;
-        if kind == Kind::Sqlite {
+        if kind == Engine::Sqlite {
             connection.batch_execute("PRAGMA busy_timeout = 5000")?;
         }
         Ok(Self(Mutex::new(connection)))

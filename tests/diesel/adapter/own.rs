@@ -11,7 +11,7 @@ use opaque_id_tests::conformance::report::Outcome::Passed;
 use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{Shop, from_key};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 
 use super::server::plain_unsigned_columns;
 use super::*;
@@ -190,14 +190,14 @@ async fn errors_are_recognized_after_a_rollback(database: &Database) -> Verdict 
     let (shop, other) =
         (DieselShop::connect(database).await?, DieselShop::connect(database).await?);
     let prepare = match database.kind {
-        Kind::Postgres => "SET lock_timeout = '200ms'",
-        Kind::Mysql | Kind::Mariadb => "SET SESSION innodb_lock_wait_timeout = 1",
-        Kind::Sqlite => "PRAGMA busy_timeout = 0",
+        Engine::Postgres => "SET lock_timeout = '200ms'",
+        Engine::Mysql | Engine::Mariadb => "SET SESSION innodb_lock_wait_timeout = 1",
+        Engine::Sqlite => "PRAGMA busy_timeout = 0",
     };
     let connection = &mut *other.connection().await?;
     let begin = match database.kind {
-        Kind::Mysql | Kind::Mariadb => "SET autocommit = 0",
-        Kind::Postgres | Kind::Sqlite => "BEGIN",
+        Engine::Mysql | Engine::Mariadb => "SET autocommit = 0",
+        Engine::Postgres | Engine::Sqlite => "BEGIN",
     };
     done(diesel::sql_query(begin).execute(connection)).await?;
     done(diesel::sql_query(UPDATE).execute(connection)).await?;

@@ -7,7 +7,7 @@ use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 
 use super::{Connect, DbConnection};
 
@@ -16,14 +16,14 @@ pub(crate) type Connection<'c> = PooledConnection<'c, DbConnection>;
 pub(crate) struct Connections(Pool<DbConnection>);
 
 impl Connections {
-    pub(crate) async fn open(url: &str, kind: Kind, connections: u32) -> Result<Self> {
+    pub(crate) async fn open(url: &str, kind: Engine, connections: u32) -> Result<Self> {
         let mut config = ManagerConfig::default();
         // The test of a connection could be dropped as well, and MySQL's driver would not recover from that.
         config.recycling_method = RecyclingMethod::Fast;
         config.custom_setup = Box::new(move |url| {
             Box::pin(async move {
                 let mut connection = DbConnection::establish(url).await?;
-                if kind == Kind::Sqlite {
+                if kind == Engine::Sqlite {
                     let waits = connection.batch_execute("PRAGMA busy_timeout = 5000");
                     let waits = waits.await;
                     waits.map_err(ConnectionError::CouldntSetupConfiguration)?;

@@ -9,7 +9,7 @@ mod blocking_sqlite;
 
 use opaque_id_tests::conformance::report::Case;
 use opaque_id_tests::conformance::suite;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 
 pub(crate) fn suites() -> Vec<Case> {
     let mut suites = Vec::new();
@@ -17,7 +17,7 @@ pub(crate) fn suites() -> Vec<Case> {
         ($($kind:ident: $module:ident),*) => {
             $({
                 use $module::adapter::{DieselShop, own};
-                suites.extend(suite::<DieselShop>(Kind::$kind, own::cases()));
+                suites.extend(suite::<DieselShop>(Engine::$kind, own::cases()));
             })*
         };
     }

@@ -10,7 +10,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key, generate};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::{Result, cases};
 
 /// Returns all cases by name for one adapter.
@@ -119,14 +119,16 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(shop: &S, database: &Data
     assert_eq!(shop.all_keys().await?, [keys]);
 
     let hex = |column: &str| match database.kind {
-        Kind::Postgres => format!("SELECT encode(uuid_send({column}), 'hex') FROM stored_keys"),
+        Engine::Postgres => {
+            format!("SELECT encode(uuid_send({column}), 'hex') FROM stored_keys")
+        }
         _ => format!("SELECT lower(hex({column})) FROM stored_keys"),
     };
     assert_eq!(database.text(&hex("event_id"))?, uuid.simple().to_string());
     assert_eq!(database.text(&hex("legacy_id"))?, format!("fffefdfc{:024}", 0));
     assert!(database.text(&hex("order_id"))?.starts_with("0000010203040506"));
     assert_eq!(database.integer("team_id", "stored_keys")?, -12_345);
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         let storage = "SELECT typeof(event_id) || ' ' || typeof(team_id) FROM stored_keys";
         assert_eq!(database.text(storage)?, "blob integer");
     }
@@ -173,7 +175,7 @@ async fn keys_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Ve
 }
 
 async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Verdict {
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         return Ok(NotApplicable);
     }
     if database.text("SELECT current_setting('server_version_num')")?.as_str() < "180000" {
@@ -196,17 +198,17 @@ async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Verdict {
 async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Verdict {
     // diesel's own driver and sqlx 0.8 request the columns before the rows. MySQL does not report the columns
     // of a plan.
-    if matches!(S::ADAPTER, "diesel" | "sqlx08" | "seaorm11") && database.kind == Kind::Mysql {
+    if matches!(S::ADAPTER, "diesel" | "sqlx08" | "seaorm11") && database.kind == Engine::Mysql {
         return Ok(NotApplicable);
     }
     let users = users::<S>(1_000);
     shop.add_users(&users).await?;
     let (analyze, explain, placeholder, used) = match database.kind {
-        Kind::Postgres => ("ANALYZE users", "EXPLAIN", "$1", "users_pkey"),
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Postgres => ("ANALYZE users", "EXPLAIN", "$1", "users_pkey"),
+        Engine::Mysql | Engine::Mariadb => {
             ("ANALYZE TABLE users", "EXPLAIN FORMAT=TRADITIONAL", "?", "PRIMARY")
         }
-        Kind::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN", "?", "sqlite_autoindex_users_1"),
+        Engine::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN", "?", "sqlite_autoindex_users_1"),
     };
     database.execute(analyze)?;
     for condition in ["=", ">"] {
@@ -319,17 +321,19 @@ fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, 
 async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> Verdict {
     const V4: &str = "6d179ed1fd65480ba47577983c28dd10";
     let bytes = |hex: &str| match database.kind {
-        Kind::Postgres => format!("'\\x{hex}'::bytea"),
+        Engine::Postgres => format!("'\\x{hex}'::bytea"),
         _ => format!("X'{hex}'"),
     };
     let uuid = |hex: &str| match database.kind {
-        Kind::Postgres => format!("'{hex}'::uuid"),
+        Engine::Postgres => format!("'{hex}'::uuid"),
         _ => format!("X'{hex}'"),
     };
     let text = |text: &str| match database.kind {
-        Kind::Postgres => format!("'{text}'::text"),
-        Kind::Sqlite => format!("'{text}'"),
-        Kind::Mysql | Kind::Mariadb => format!("CAST('{text}' AS CHAR CHARACTER SET utf8mb4)"),
+        Engine::Postgres => format!("'{text}'::text"),
+        Engine::Sqlite => format!("'{text}'"),
+        Engine::Mysql | Engine::Mariadb => {
+            format!("CAST('{text}' AS CHAR CHARACTER SET utf8mb4)")
+        }
     };
     const COLUMNS: &str = "`BINARY(16)`";
     const INTEGER: &str = "a 64-bit integer";
@@ -358,14 +362,14 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         assert!(message.contains(expected), "{message}");
     }
     let double = match database.kind {
-        Kind::Postgres => "1.9::float8",
-        Kind::Sqlite => "1.9",
-        Kind::Mysql | Kind::Mariadb => "CAST(1.9 AS DOUBLE)",
+        Engine::Postgres => "1.9::float8",
+        Engine::Sqlite => "1.9",
+        Engine::Mysql | Engine::Mariadb => "CAST(1.9 AS DOUBLE)",
     };
     assert_reported(shop.read_team_id(double).await, double, "team", TYPE);
     for (value, fault) in [(text("abc"), TYPE), (bytes("01"), INTEGER)] {
         let read = shop.read_team_id(&value).await;
-        if S::ADAPTER == "diesel" && matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        if S::ADAPTER == "diesel" && matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
             // diesel's own driver converts text into numbers before the type can be checked.
             let message = error(read);
             assert!(message.contains("Numeric overflow"), "{value}: {message}");
@@ -377,14 +381,14 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
     assert_reported(shop.read_order_id(&order).await, &order, "order", "below 2^60");
 
     match database.kind {
-        Kind::Postgres => {}
-        Kind::Mysql => {
+        Engine::Postgres => {}
+        Engine::Mysql => {
             let decimal = "CAST(7 AS DECIMAL)";
             assert_reported(shop.read_team_id(decimal).await, decimal, "team", "AS SIGNED)");
         }
-        Kind::Mariadb | Kind::Sqlite => {
+        Engine::Mariadb | Engine::Sqlite => {
             let theirs = match database.kind {
-                Kind::Mariadb => "0192c1f0-7b1e-7a35-8f00-000000000001",
+                Engine::Mariadb => "0192c1f0-7b1e-7a35-8f00-000000000001",
                 // Numeric affinity turns digits into a number.
                 _ => "123e4567",
             };

@@ -24,7 +24,7 @@ use crate::conformance::report::Outcome::Passed;
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::random::Random;
 use crate::{Result, cases, sql};
 
@@ -136,13 +136,13 @@ pub trait ColumnShop: IntegerShop {
 
     async fn create_profiles(&self, database: &Database) -> Result {
         database.execute(match database.kind {
-            Kind::Postgres => {
+            Engine::Postgres => {
                 "CREATE TABLE profiles (id UUID PRIMARY KEY, notes BYTEA NOT NULL, address BYTEA, address_index BYTEA)"
             }
-            Kind::Sqlite => {
+            Engine::Sqlite => {
                 "CREATE TABLE profiles (id BLOB PRIMARY KEY, notes BLOB NOT NULL, address BLOB, address_index BLOB)"
             }
-            Kind::Mysql | Kind::Mariadb => {
+            Engine::Mysql | Engine::Mariadb => {
                 "CREATE TABLE profiles (id BINARY(16) PRIMARY KEY, notes LONGBLOB NOT NULL, address VARBINARY(900), address_index BINARY(16))"
             }
         })
@@ -693,7 +693,7 @@ async fn columns_of_rows_by_integers<S: ColumnShop>(shop: &S, database: &Databas
     by_integers::<S, S::Team>(shop, database, "BIGINT", bits).await?;
     let bits = [i32::MIN, -1, 0, 7, i32::MAX].map(|key| Ok((key.into(), from_key(key)?)));
     by_integers::<S, S::Number>(shop, database, "INTEGER", bits).await?;
-    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         let bits = [0, 1, 7, u32::MAX - 1, u32::MAX];
         let bits = bits.map(|key| Ok((key.into(), from_key(key)?)));
         by_integers::<S, S::Unsigned>(shop, database, "INTEGER UNSIGNED", bits).await?;
@@ -708,13 +708,13 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
     ids: [Result<(i64, IdOf<T>)>; 5],
 ) -> Result {
     let (row, bytes) = match database.kind {
-        Kind::Postgres => ("INTEGER GENERATED ALWAYS AS IDENTITY", "BYTEA"),
-        Kind::Sqlite => ("INTEGER", "BLOB"),
-        Kind::Mysql | Kind::Mariadb => ("INTEGER AUTO_INCREMENT", "BLOB"),
+        Engine::Postgres => ("INTEGER GENERATED ALWAYS AS IDENTITY", "BYTEA"),
+        Engine::Sqlite => ("INTEGER", "BLOB"),
+        Engine::Mysql | Engine::Mariadb => ("INTEGER AUTO_INCREMENT", "BLOB"),
     };
     // These words are reserved.
     let [table, key, value] = match database.kind {
-        Kind::Mysql | Kind::Mariadb => ["`order`", "`index`", "`group`"],
+        Engine::Mysql | Engine::Mariadb => ["`order`", "`index`", "`group`"],
         _ => [r#""order""#, r#""index""#, r#""group""#],
     };
     database.execute(&format!(
@@ -1073,7 +1073,7 @@ async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database)
     let settings = Some(Settings::default());
     let column = shop.open_column::<S::User, Text>(&keyring(0)?, ADDRESS.into(), settings).await?;
     let (types, text_type, bytes_type): (&[_], _, _) = match database.kind {
-        Kind::Postgres => (
+        Engine::Postgres => (
             &[
                 ("INTEGER", "-7"),
                 ("NUMERIC(9, 2)", "-1.50"),
@@ -1085,7 +1085,7 @@ async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database)
             "TEXT",
             "BYTEA",
         ),
-        Kind::Mysql | Kind::Mariadb => (
+        Engine::Mysql | Engine::Mariadb => (
             &[
                 ("BIGINT UNSIGNED", "18446744073709551615"),
                 ("DECIMAL(9, 2)", "-1.50"),
@@ -1098,7 +1098,7 @@ async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database)
             "CHAR",
             "VARBINARY(9)",
         ),
-        Kind::Sqlite => (&[("INTEGER", "-7"), ("TEXT COLLATE NOCASE", "Zürich")], "TEXT", "BLOB"),
+        Engine::Sqlite => (&[("INTEGER", "-7"), ("TEXT COLLATE NOCASE", "Zürich")], "TEXT", "BLOB"),
     };
     for (place, (of, value)) in types.iter().enumerate() {
         let name = format!("plain_{place}");

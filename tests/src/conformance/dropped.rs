@@ -22,7 +22,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::IdOf;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::load::HANGS;
 use crate::random::{Random, SEED};
 use crate::{Result, cases};
@@ -341,14 +341,14 @@ impl<S: PoolShop> Load<S> {
     /// Checks that a transaction of the caller's has the server's own isolation level.
     async fn transaction(&self, database: &Database) -> Result {
         // No other client writes while a transaction reads, and there is only one level.
-        if database.kind == Kind::Sqlite {
+        if database.kind == Engine::Sqlite {
             return Ok(());
         }
         let update = || database.execute("UPDATE probe SET n = n + 1");
         match within(self.shop.read_twice("SELECT CONCAT(n) FROM probe", update)).await? {
             // By default only PostgreSQL's transactions see the commits of others.
             Ok([before, after]) => {
-                if (before == after) == (database.kind == Kind::Postgres) {
+                if (before == after) == (database.kind == Engine::Postgres) {
                     self.wrong("another isolation level");
                 }
             }
@@ -360,7 +360,7 @@ impl<S: PoolShop> Load<S> {
     /// Checks that no connection is in a transaction or has a lock.
     async fn connections(&self, database: &Database) -> Result {
         let left: &[_] = match database.kind {
-            Kind::Postgres => &[
+            Engine::Postgres => &[
                 (
                     "a transaction left",
                     "pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in %'",
@@ -371,20 +371,20 @@ impl<S: PoolShop> Load<S> {
                      WHERE datname = current_database() AND locktype = 'advisory'",
                 ),
             ],
-            Kind::Mysql => &[(
+            Engine::Mysql => &[(
                 "a transaction left",
                 "performance_schema.events_transactions_current JOIN performance_schema.threads USING (thread_id) \
                  WHERE state = 'ACTIVE' AND processlist_db = DATABASE() AND processlist_id <> CONNECTION_ID()",
             )],
-            Kind::Mariadb => &[("a transaction left", "")],
+            Engine::Mariadb => &[("a transaction left", "")],
             // The check that another connection may write covers all databases.
-            Kind::Sqlite => &[],
+            Engine::Sqlite => &[],
         };
         // A pool rolls back dropped transactions by itself, after the call.
         let deadline = Instant::now() + HANGS;
         for (what, left) in left {
             let left = || match database.kind {
-                Kind::Mariadb => database.mariadb_transactions(),
+                Engine::Mariadb => database.mariadb_transactions(),
                 _ => count(database, left),
             };
             while left()? > 0 {
@@ -495,7 +495,7 @@ async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -
     .await?;
     // Nodes of a cluster do not wait for each other's locks.
     let is_one_server = database.container_id().is_some();
-    if is_one_server && matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if is_one_server && matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         gives_up_a_connection_that_waits::<S>(database)?;
     }
     Ok(outcome)
@@ -586,7 +586,7 @@ async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> V
 /// one.
 async fn a_failed_call_leaves_no_setting<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     let is_hashed = indexes().any(|index| index == Index::Hashed);
-    if !is_hashed || !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if !is_hashed || !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         return Ok(NotApplicable);
     }
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
@@ -644,7 +644,7 @@ async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Ver
 /// them.
 async fn a_pool_recovers_from_lost_connections<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     const CONNECTIONS: u32 = 3;
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         return Ok(NotApplicable);
     }
     let Some(shop) = S::pool(database, CONNECTIONS).await? else {

@@ -7,7 +7,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::{Result, cases};
 
 /// A key of 32 bits, a reference to one, and an `i64` in a narrower column.
@@ -49,19 +49,19 @@ pub fn all<S: IntegerShop>() -> Cases {
     }
 }
 
-pub const fn create_sql(kind: Kind) -> &'static str {
+pub const fn create_sql(kind: Engine) -> &'static str {
     match kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             "CREATE TABLE numbers (id serial PRIMARY KEY, next_id integer REFERENCES numbers (id), \
              team_id integer NOT NULL)"
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             "CREATE TABLE numbers (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, next_id INT, \
              team_id INT UNSIGNED NOT NULL, FOREIGN KEY (next_id) REFERENCES numbers (id));
              CREATE TABLE unsigned_numbers (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, \
              team_id BIGINT UNSIGNED NOT NULL)"
         }
-        Kind::Sqlite => {
+        Engine::Sqlite => {
             "CREATE TABLE numbers (id INTEGER PRIMARY KEY, next_id INTEGER REFERENCES numbers (id), \
              team_id INTEGER NOT NULL)"
         }
@@ -99,9 +99,9 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdi
 
     // A value that does not fit is an error and never another number.
     let wide = match database.kind {
-        Kind::Postgres => "4294967303::bigint",
-        Kind::Sqlite => "4294967303",
-        Kind::Mysql | Kind::Mariadb => "CAST(4294967303 AS SIGNED)",
+        Engine::Postgres => "4294967303::bigint",
+        Engine::Sqlite => "4294967303",
+        Engine::Mysql | Engine::Mariadb => "CAST(4294967303 AS SIGNED)",
     };
     let found = error(shop.read_number_id(wide).await);
     assert_invalid(&found, "number", "");
@@ -112,7 +112,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdi
 async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
     // An unsigned column has a value above 2^31, so that a wrapping driver is detected.
     let largest = match database.kind {
-        Kind::Mysql | Kind::Mariadb => u32::MAX.into(),
+        Engine::Mysql | Engine::Mariadb => u32::MAX.into(),
         _ => i32::MAX.into(),
     };
     let first = number::<S>(1, None, largest)?;
@@ -121,12 +121,12 @@ async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Databa
 
     let too_wide = number::<S>(2, None, i64::MAX)?;
     match database.kind {
-        Kind::Sqlite => {}
-        Kind::Postgres => {
+        Engine::Sqlite => {}
+        Engine::Postgres => {
             assert!(shop.add_number(&too_wide).await.is_err());
             database.execute("ALTER TABLE numbers ALTER team_id TYPE bigint")?;
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             assert!(shop.add_number(&too_wide).await.is_err());
             database.execute("ALTER TABLE numbers MODIFY team_id BIGINT NOT NULL")?;
         }
@@ -140,7 +140,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Databa
 }
 
 async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
-    if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         return Ok(NotApplicable);
     }
     let rows = [(1, 0), (1 << 31, 1 << 32), (u32::MAX - 1, i64::MAX)];

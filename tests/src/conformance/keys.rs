@@ -18,7 +18,7 @@ use crate::conformance::report::Outcome::Passed;
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::{Result, cases};
 
 /// The calls on a sequence of a connection as calls of a macro.
@@ -144,34 +144,34 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(shop: &S, database: &Data
     let [first, last] = [range.first(), range.last()].map(|id| database.kind.uuid(*id.as_repr()));
     let select = format!("SELECT name FROM users WHERE id BETWEEN {first} AND {last}");
     let (analyze, explain) = match database.kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             ("VACUUM ANALYZE users", "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)")
         }
-        Kind::Mysql => ("ANALYZE TABLE users", "EXPLAIN ANALYZE"),
-        Kind::Mariadb => ("ANALYZE TABLE users", "ANALYZE FORMAT=JSON"),
-        Kind::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN"),
+        Engine::Mysql => ("ANALYZE TABLE users", "EXPLAIN ANALYZE"),
+        Engine::Mariadb => ("ANALYZE TABLE users", "ANALYZE FORMAT=JSON"),
+        Engine::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN"),
     };
     database.execute(analyze)?;
     // PostgreSQL 18 counts rows in hundredths.
     let plan = database.lines(&format!("{explain} {select}"))?.replace(".00 ", " ");
     let wanted: &[&str] = match database.kind {
-        Kind::Postgres => &["users_pkey", "(actual rows=100 loops=1)", "Index Cond: "],
+        Engine::Postgres => &["users_pkey", "(actual rows=100 loops=1)", "Index Cond: "],
         // The scan itself, below the filter, returns no more rows.
-        Kind::Mysql => &["-> Index range scan on users using PRIMARY", "rows=100 loops=1)"],
-        Kind::Mariadb => &[
+        Engine::Mysql => &["-> Index range scan on users using PRIMARY", "rows=100 loops=1)"],
+        Engine::Mariadb => &[
             r#""access_type": "range""#,
             r#""key": "PRIMARY""#,
             r#""r_rows": 100,"#,
             r#""r_filtered": 100"#,
         ],
-        Kind::Sqlite => &["SEARCH users USING INDEX sqlite_autoindex_users_1 (id>? AND id<?)"],
+        Engine::Sqlite => &["SEARCH users USING INDEX sqlite_autoindex_users_1 (id>? AND id<?)"],
     };
     for wanted in wanted {
         assert!(plan.contains(wanted), "no {wanted:?} in {plan}");
     }
     assert!(!plan.contains("Rows Removed"), "{plan}");
     assert!(
-        database.kind != Kind::Mysql || plan.matches("rows=100 loops=1)").count() == 2,
+        database.kind != Engine::Mysql || plan.matches("rows=100 loops=1)").count() == 2,
         "{plan}"
     );
     Ok(Passed)
@@ -235,9 +235,9 @@ async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
 /// has more digits than its column.
 async fn pages_by_other_columns<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     let (text, seen) = match database.kind {
-        Kind::Postgres => ("TEXT", "timestamp(0)"),
-        Kind::Mysql | Kind::Mariadb => ("VARCHAR(20)", "DATETIME(0)"),
-        Kind::Sqlite => ("TEXT", "TEXT"),
+        Engine::Postgres => ("TEXT", "timestamp(0)"),
+        Engine::Mysql | Engine::Mariadb => ("VARCHAR(20)", "DATETIME(0)"),
+        Engine::Sqlite => ("TEXT", "TEXT"),
     };
     database.execute(&format!(
         "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, nickname {text}, score INT, seen {seen} NOT NULL)"
@@ -298,7 +298,7 @@ async fn pages_by_other_columns<S: KeyShop>(shop: &S, database: &Database) -> Ve
 }
 
 async fn names_of_columns_are_quoted<S: KeyShop>(_: &S, database: &Database) -> Verdict {
-    let quoted = if database.kind == Kind::Postgres { r#""or""d`--""# } else { r#"`or"d``--`"# };
+    let quoted = if database.kind == Engine::Postgres { r#""or""d`--""# } else { r#"`or"d``--`"# };
     database.execute(&format!("CREATE TABLE odd (id INT, {quoted} INT)"))?;
     let request = PageRequest::ascending(5, Start::After((7, 7)));
     let select = |name| {

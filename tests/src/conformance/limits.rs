@@ -18,7 +18,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::IdOf;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::sql;
 use crate::{Result, cases};
 
@@ -42,10 +42,10 @@ async fn round_trips_match_the_guide<S: MapShop + KeyShop>(
     database: &Database,
 ) -> Verdict {
     // The log of such a server is not available.
-    if database.kind == Kind::Sqlite || !database.kind.is_contained() {
+    if database.kind == Engine::Sqlite || !database.kind.is_contained() {
         return Ok(NotApplicable);
     }
-    let is_mysql = database.kind != Kind::Postgres;
+    let is_mysql = database.kind != Engine::Postgres;
     // diesel does not return the last insert id.
     let has_no_insert_id = is_mysql && S::ADAPTER.starts_with("diesel");
     let maps = [create::<S>(database, Index::Unique)?, create::<S>(database, Index::Hashed)?];
@@ -53,7 +53,7 @@ async fn round_trips_match_the_guide<S: MapShop + KeyShop>(
     let log = Log::start(database)?;
     let shop = match database.kind {
         // Its setting holds for new connections.
-        Kind::Postgres => &S::connect(database).await?,
+        Engine::Postgres => &S::connect(database).await?,
         _ => shop,
     };
     let extra = usize::from(has_no_insert_id);
@@ -122,16 +122,16 @@ impl<'d> Log<'d> {
         static MYSQL: Mutex<()> = Mutex::new(());
         static MARIADB: Mutex<()> = Mutex::new(());
         let only = match database.kind {
-            Kind::Mysql => Some(&MYSQL),
-            Kind::Mariadb => Some(&MARIADB),
-            Kind::Postgres | Kind::Sqlite => None,
+            Engine::Mysql => Some(&MYSQL),
+            Engine::Mariadb => Some(&MARIADB),
+            Engine::Postgres | Engine::Sqlite => None,
         };
         let log = Self {
             database,
             _only: only.map(|only| only.lock().unwrap_or_else(PoisonError::into_inner)),
         };
         match database.kind {
-            Kind::Postgres => {
+            Engine::Postgres => {
                 let name = database.name();
                 database.execute(&format!("ALTER DATABASE {name} SET log_statement = 'all'"))?;
             }
@@ -156,7 +156,7 @@ impl<'d> Log<'d> {
         let sessions = database.sessions()?;
         let mark = self.text_of_mark();
         let log = match database.kind {
-            Kind::Postgres => {
+            Engine::Postgres => {
                 let id = database.container_id().ok_or("not a container")?;
                 let output = Command::new("docker").args(["logs", id]).output()?;
                 let pids: BTreeSet<String> =
@@ -195,7 +195,7 @@ impl<'d> Log<'d> {
 
 impl Drop for Log<'_> {
     fn drop(&mut self) {
-        if self.database.kind != Kind::Postgres {
+        if self.database.kind != Engine::Postgres {
             let off = self.database.execute("SET GLOBAL general_log = OFF");
             off.expect("the server is there");
         }
@@ -206,13 +206,13 @@ impl Drop for Log<'_> {
 /// the server's messages.
 async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let prepare = match database.kind {
-        Kind::Sqlite => return Ok(NotApplicable),
-        Kind::Postgres => "SET lock_timeout = '200ms'",
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Sqlite => return Ok(NotApplicable),
+        Engine::Postgres => "SET lock_timeout = '200ms'",
+        Engine::Mysql | Engine::Mariadb => {
             "SET SESSION innodb_lock_wait_timeout = 1, SESSION lc_messages = 'de_DE'"
         }
     };
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         let name = database.name();
         database.execute(&format!("ALTER DATABASE {name} SET lock_timeout = '200ms'"))?;
     }
@@ -224,7 +224,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Databa
             waited.push(on_another_connection(database, async |shop: S| {
                 shop.in_a_transaction(map, prepare, theirs, || {}, &[], true).await
             }));
-            if database.kind == Kind::Postgres {
+            if database.kind == Engine::Postgres {
                 waited.push(on_another_connection(database, async |shop: S| {
                     let map = S::retry_for(map.clone(), Duration::ZERO);
                     shop.get_or_insert_all(&map, theirs).await
@@ -247,7 +247,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     // A group of MySQL writes to no table without a primary key. PostgreSQL's transactions insert the same.
     let key = match database.kind {
-        Kind::Postgres => "",
+        Engine::Postgres => "",
         _ => " PRIMARY KEY",
     };
     database
@@ -255,7 +255,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
     let mut reader = None;
     let said = match database.kind {
         // Each counts without the row of the other.
-        Kind::Postgres => {
+        Engine::Postgres => {
             let serializable =
                 "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE";
             let theirs = format!("BEGIN ISOLATION LEVEL SERIALIZABLE; {COUNT}; COMMIT");
@@ -263,7 +263,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
             shop.retry_at_commit(serializable, COUNT, theirs).await?
         }
         // The file cannot be written while it is read.
-        Kind::Sqlite => {
+        Engine::Sqlite => {
             let read = || {
                 reader = Some(sql::on_a_thread(async || {
                     let mut reader = SqliteConnection::connect(&database.url).await?;
@@ -275,8 +275,10 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
             };
             shop.retry_at_commit("PRAGMA busy_timeout = 0", UPDATE, read).await?
         }
-        Kind::Mysql | Kind::Mariadb if database.kind.is_contained() => return Ok(NotApplicable),
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb if database.kind.is_contained() => {
+            return Ok(NotApplicable);
+        }
+        Engine::Mysql | Engine::Mariadb => {
             // On the same node it would wait for this transaction.
             let elsewhere = || {
                 let update = format!("SET SESSION innodb_lock_wait_timeout = 1; {UPDATE}");
@@ -294,7 +296,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Dat
 /// MariaDB report this only to the next statement.
 async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         return Ok(NotApplicable);
     }
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
@@ -302,7 +304,7 @@ async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database)
     let close = || database.close_connections();
     let said = shop.retry_at_commit("SELECT 1", UPDATE, close).await?;
     assert_eq!(said, Some(Retry::Elsewhere));
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         let idle = || {
             std::thread::sleep(Duration::from_secs(2));
             Ok(())
@@ -316,7 +318,7 @@ async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database)
 
 /// MySQL and MariaDB omit rows from an answer without an error.
 async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(shop: &S, database: &Database) -> Verdict {
-    if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         return Ok(NotApplicable);
     }
     for index in indexes() {
@@ -343,16 +345,16 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
         let known = random(1)[0];
         let id = shop.get_or_insert(map, known).await?;
         database.execute(&match database.kind {
-            Kind::Postgres => {
+            Engine::Postgres => {
                 format!("ALTER TABLE {index}_ids ALTER COLUMN id RESTART WITH {LAST}")
             }
-            Kind::Mysql | Kind::Mariadb => {
+            Engine::Mysql | Engine::Mariadb => {
                 format!("ALTER TABLE {index}_ids AUTO_INCREMENT = {LAST}")
             }
-            Kind::Sqlite => format!("UPDATE sqlite_sequence SET seq = {LAST}"),
+            Engine::Sqlite => format!("UPDATE sqlite_sequence SET seq = {LAST}"),
         })?;
         let map = &S::retry_for(map.clone(), Duration::from_millis(100));
-        if database.kind == Kind::Postgres {
+        if database.kind == Engine::Postgres {
             let counter = format!("the counter of the table {index}_ids");
             let used_up = error(shop.get_or_insert_all(map, &random(3)).await);
             assert!(used_up.contains(&counter), "{used_up}");
@@ -378,7 +380,7 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
 
 /// MySQL would compare the text with 16 bytes and find nothing.
 async fn a_column_of_text_is_an_error<S: MapShop>(shop: &S, database: &Database) -> Verdict {
-    if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+    if !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         return Ok(NotApplicable);
     }
     database.execute(

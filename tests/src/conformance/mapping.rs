@@ -16,7 +16,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::{Result, cases};
 
 /// The calls on a map with a connection, as calls of a macro: the arguments and the result of each.
@@ -238,11 +238,11 @@ pub fn indexes() -> impl Iterator<Item = Index> {
 
 pub type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
 
-pub fn dialect(kind: Kind) -> Dialect {
+pub fn dialect(kind: Engine) -> Dialect {
     match kind {
-        Kind::Postgres => Dialect::Postgres,
-        Kind::Mysql | Kind::Mariadb => Dialect::MySql,
-        Kind::Sqlite => Dialect::Sqlite,
+        Engine::Postgres => Dialect::Postgres,
+        Engine::Mysql | Engine::Mariadb => Dialect::MySql,
+        Engine::Sqlite => Dialect::Sqlite,
     }
 }
 
@@ -307,7 +307,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Ver
         assert!(seen.insert(again), "the integer of a deleted UUID was given away");
 
         // Clusters have their own increments.
-        if database.kind == Kind::Sqlite || database.kind.is_contained() {
+        if database.kind == Engine::Sqlite || database.kind.is_contained() {
             let (_, before) = shop.issue(map).await?;
             shop.get_or_insert(map, ours).await?;
             shop.get_or_insert_all(map, &[ours, theirs]).await?;
@@ -315,7 +315,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Ver
             assert_eq!(after.as_repr() - before.as_repr(), 1, "known UUIDs use integers");
         }
 
-        if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
             database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
             let theirs = random(100);
             let inserted = match index {
@@ -439,11 +439,13 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
 
     // The documented expressions return the stored hashes.
     let computed = match database.kind {
-        Kind::Postgres => "('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4",
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Postgres => {
+            "('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4"
+        }
+        Engine::Mysql | Engine::Mariadb => {
             "CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 * (LEFT(SHA2(uuid, 256), 1) >= '8')"
         }
-        Kind::Sqlite => return Ok(Passed),
+        Engine::Sqlite => return Ok(Passed),
     };
     shop.issue_all(map, 100).await?;
     let others = format!("hashed_ids WHERE hash <> {computed}");
@@ -480,7 +482,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     const REPEATABLE_READ: &str =
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     // SQLite has one writer at a time.
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         return Ok(NotApplicable);
     }
     for index in indexes() {
@@ -491,7 +493,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
         };
         let known = shop.get_or_insert(map, before).await?;
         let default = match database.kind {
-            Kind::Postgres => READ_COMMITTED,
+            Engine::Postgres => READ_COMMITTED,
             _ => "",
         };
         let mut committed = None;
@@ -507,14 +509,14 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
         match found {
             Ok(found) => assert_eq!(found, [known, committed]),
             // MariaDB's snapshots do not let a transaction read newer rows.
-            Err(error) if database.kind == Kind::Mariadb => {
+            Err(error) if database.kind == Engine::Mariadb => {
                 assert!(message(&*error).contains("retry the whole transaction"), "{error}");
             }
             Err(error) => return Err(error),
         }
         assert_eq!(shop.get_or_insert(map, while_open).await?, committed);
 
-        if database.kind == Kind::Postgres {
+        if database.kind == Engine::Postgres {
             let found = shop
                 .in_a_transaction(map, REPEATABLE_READ, &[before], || {}, &[while_open], true)
                 .await?;
@@ -545,7 +547,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Databas
         let table = &format!("{index}_ids");
         let prepare = match (index, database.kind) {
             // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions do not write rows that they do not see.
-            (Index::Hashed, Kind::Mysql) | (_, Kind::Mariadb) => {
+            (Index::Hashed, Engine::Mysql) | (_, Engine::Mariadb) => {
                 "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
             }
             _ => "",
@@ -583,7 +585,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Databas
                         let mut theirs = theirs.clone();
                         theirs.rotate_left(3 * number);
                         // SQLite's transactions begin as readers and then cannot wait.
-                        let own = number % 2 == 0 && database.kind != Kind::Sqlite;
+                        let own = number % 2 == 0 && database.kind != Engine::Sqlite;
                         scope.spawn(move || task(theirs, own, Box::new(|| {}), true))
                     })
                     .collect();
@@ -622,7 +624,7 @@ fn some_if<I: Copy>(are_some: bool, ids: &[I]) -> Vec<Option<I>> {
 async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         // A server's hashed index inserts them by a batch without a number of inserted rows. So these are kept later.
-        let is_kept = index == Index::Unique || database.kind == Kind::Sqlite;
+        let is_kept = index == Index::Unique || database.kind == Engine::Sqlite;
         let map = &S::cached(create::<S>(database, index)?, 1_000);
         let delete_all = format!("DELETE FROM {index}_ids");
 
@@ -671,9 +673,9 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
 ) -> Verdict {
     const NAMES: [&str; 3] = ["order", "group", "key"];
     let (quote, int, uuid) = match database.kind {
-        Kind::Postgres => ('"', "INT", "UUID"),
-        Kind::Mysql | Kind::Mariadb => ('`', "INT UNSIGNED", "BINARY(16)"),
-        Kind::Sqlite => ('"', "INT", "BLOB"),
+        Engine::Postgres => ('"', "INT", "UUID"),
+        Engine::Mysql | Engine::Mariadb => ('`', "INT UNSIGNED", "BINARY(16)"),
+        Engine::Sqlite => ('"', "INT", "BLOB"),
     };
     let [table, id, column] = NAMES.map(|name| format!("{quote}{name}{quote}"));
     database
@@ -703,14 +705,18 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     // A search in a column of text would find nothing.
     database.execute(&format!("DELETE FROM {table}"))?;
     let text = match database.kind {
-        Kind::Postgres => return Ok(Passed),
-        Kind::Mysql | Kind::Mariadb => format!("ALTER TABLE {table} MODIFY {column} VARCHAR(36)"),
-        Kind::Sqlite => format!("INSERT INTO {table} VALUES (0, '{}')", externals[0].to_uuid()),
+        Engine::Postgres => return Ok(Passed),
+        Engine::Mysql | Engine::Mariadb => {
+            format!("ALTER TABLE {table} MODIFY {column} VARCHAR(36)")
+        }
+        Engine::Sqlite => {
+            format!("INSERT INTO {table} VALUES (0, '{}')", externals[0].to_uuid())
+        }
     };
     database.execute(&text)?;
     let refused = error(shop.in_rows(NAMES, &asked, &ids).await);
     assert!(refused.contains(" in the column key of the table order:"), "{refused}");
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         return Ok(Passed);
     }
     // The text columns would yield the integer 0, and text without a number equals 0.
@@ -724,7 +730,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
 
 /// Without a unique index, a UUID could get two integers.
 async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Verdict {
-    let is_mysql = matches!(database.kind, Kind::Mysql | Kind::Mariadb);
+    let is_mysql = matches!(database.kind, Engine::Mysql | Engine::Mariadb);
     for index in indexes() {
         let table = format!("{index}_ids");
         create::<S>(database, index)?;
@@ -734,11 +740,11 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
         };
         if index == Index::Unique {
             wrong.extend(match database.kind {
-                Kind::Postgres => {
+                Engine::Postgres => {
                     vec![("UNIQUE", "(uuid) WHERE id > 0"), ("UNIQUE", "(id) INCLUDE (uuid)")]
                 }
-                Kind::Mysql | Kind::Mariadb => vec![("UNIQUE", "(uuid(8))")],
-                Kind::Sqlite => vec![("UNIQUE", "(uuid) WHERE id > 0")],
+                Engine::Mysql | Engine::Mariadb => vec![("UNIQUE", "(uuid(8))")],
+                Engine::Sqlite => vec![("UNIQUE", "(uuid) WHERE id > 0")],
             });
         }
         let on = if is_mysql { format!(" ON {table}") } else { String::new() };

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::trials::{self, Trial};
 
 use columns::ColumnShop;
@@ -28,7 +28,10 @@ use report::{Case, Cases, Outcome, Report};
 use types::TypeShop;
 
 /// Returns the cases of an adapter on a database: the shared ones, then its own.
-pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(kind: Kind, own: Cases) -> Vec<Case> {
+pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(
+    kind: Engine,
+    own: Cases,
+) -> Vec<Case> {
     let shared = [
         cases::all::<S>(),
         keys::all::<S>(),
@@ -52,7 +55,7 @@ pub fn main(all: Vec<Case>) -> ExitCode {
 fn run(args: &trials::Arguments, all: &[Case]) -> Result<ExitCode> {
     let adapters = in_order(all.iter().map(|case| case.adapter));
     for adapter in &adapters {
-        for kind in Kind::ALL {
+        for kind in Engine::ALL {
             if !all.iter().any(|case| (case.adapter, case.kind) == (adapter, kind)) {
                 return Err(format!("{adapter} has no suite on {kind}").into());
             }

@@ -28,7 +28,7 @@ use crate::conformance::report::Outcome::{NotApplicable, Passed};
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::{Result, cases};
 
 pub type RowOf<T> = (IdOf<T>, String);
@@ -983,12 +983,12 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict
 async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // Other servers do not count reads by table, or count them late.
     let (setup, counter) = match database.kind {
-        Kind::Mysql => (
+        Engine::Mysql => (
             "DO 0",
             "performance_schema.table_io_waits_summary_by_table \
              WHERE OBJECT_SCHEMA = DATABASE() AND OBJECT_NAME = 'entries_packs'",
         ),
-        Kind::Mariadb => (
+        Engine::Mariadb => (
             "SET GLOBAL userstat = 1",
             "information_schema.TABLE_STATISTICS \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'entries_packs'",
@@ -996,7 +996,7 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verd
         _ => return Ok(NotApplicable),
     };
     database.execute(setup)?;
-    let column = if database.kind == Kind::Mysql { "COUNT_FETCH" } else { "ROWS_READ" };
+    let column = if database.kind == Engine::Mysql { "COUNT_FETCH" } else { "ROWS_READ" };
     let read = || database.integer(&format!("COALESCE(SUM({column}), 0)"), counter);
 
     let settings = Settings::default().pack_bytes(256);
@@ -1041,7 +1041,7 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verd
 /// A transaction has written a row and is idle, like the transaction of a debugger or a lost client.
 async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // SQLite has one writer at a time, and all others wait for it.
-    if database.kind == Kind::Sqlite {
+    if database.kind == Engine::Sqlite {
         return Ok(NotApplicable);
     }
     let settings = Settings::default().pack_bytes(700);

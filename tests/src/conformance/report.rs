@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::Result;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 /// The expected table of whole runs with all adapters.
 const DOCUMENTED: &str = include_str!("../../../docs/CONFORMANCE.md");
@@ -27,7 +27,7 @@ pub type Cases = Vec<(&'static str, fn(&Database) -> Verdict)>;
 #[derive(Clone, Copy)]
 pub struct Case {
     pub adapter: &'static str,
-    pub kind: Kind,
+    pub kind: Engine,
     pub name: &'static str,
     pub run: fn(&Database) -> Verdict,
 }
@@ -47,7 +47,7 @@ macro_rules! cases {
     };
 }
 
-type Column = (&'static str, Kind);
+type Column = (&'static str, Engine);
 
 #[derive(Clone, Default)]
 pub struct Report {
@@ -60,13 +60,13 @@ impl Report {
     }
 
     /// Returns the table in Markdown. It has a row for each case that ran, a column for each adapter, and in
-    /// each cell a mark for each database, in the order of [`Kind::ALL`].
+    /// each cell a mark for each database, in the order of [`Engine::ALL`].
     pub fn table(&self, adapters: &[&'static str], cases: &[&'static str]) -> String {
         let outcomes = self.outcomes.lock().expect("no test panics in here");
         let rows = cases.iter().map(|case| {
             let cells = adapters.iter().map(|adapter| {
                 let outcomes =
-                    Kind::ALL.iter().filter_map(|kind| outcomes.get(&((*adapter, *kind), case)));
+                    Engine::ALL.iter().filter_map(|kind| outcomes.get(&((*adapter, *kind), case)));
                 let mark = |outcome: &Outcome| match outcome {
                     Outcome::Passed => '✓',
                     Outcome::NotApplicable => '–',

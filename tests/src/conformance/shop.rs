@@ -8,7 +8,7 @@ use opaque_id_sql::dialect::Retry;
 
 use crate::Result;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 /// Declares the calls on a table of a connection: their arguments and their results.
 #[macro_export]
@@ -128,11 +128,11 @@ pub trait Shop: Sized {
     }
 }
 
-pub fn schema(kind: Kind) -> &'static str {
+pub fn schema(kind: Engine) -> &'static str {
     match kind {
-        Kind::Postgres => include_str!("schema/postgres.sql"),
-        Kind::Sqlite => include_str!("schema/sqlite.sql"),
-        Kind::Mysql | Kind::Mariadb => include_str!("schema/mysql.sql"),
+        Engine::Postgres => include_str!("schema/postgres.sql"),
+        Engine::Sqlite => include_str!("schema/sqlite.sql"),
+        Engine::Mysql | Engine::Mariadb => include_str!("schema/mysql.sql"),
     }
 }
 

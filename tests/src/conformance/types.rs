@@ -9,7 +9,7 @@ use crate::conformance::report::Outcome::Passed;
 use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop;
 use crate::database::Database;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 /// A type of keys on every database that has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +107,7 @@ fn columns(database: &Database) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     let mut add = |query: String, key, is_inexact| columns.push(Column { query, key, is_inexact });
     match database.kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             database.execute(
                 "CREATE DOMAIN number8 AS bigint; CREATE DOMAIN key16 AS uuid; \
                  CREATE TYPE label AS ENUM ('0123456789abcdef')",
@@ -127,7 +127,7 @@ fn columns(database: &Database) -> Result<Vec<Column>> {
             }
             add("CAST(7.5 AS numeric)".to_owned(), None, true);
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             let (bytes, uuid_text) = (format!("X'{hex}'"), format!("'{UUID}'"));
             let mut types = Vec::new();
             for ty in ["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"] {
@@ -141,7 +141,7 @@ fn columns(database: &Database) -> Result<Vec<Column>> {
             for ty in ["BINARY(16)", "VARBINARY(16)", "TINYBLOB", "BLOB", "LONGBLOB"] {
                 types.push((ty.to_owned(), &bytes, uuid, false));
             }
-            let native = (database.kind == Kind::Mariadb).then_some("UUID");
+            let native = (database.kind == Engine::Mariadb).then_some("UUID");
             for ty in ["CHAR(36)", "VARCHAR(36)", "TEXT"].into_iter().chain(native) {
                 types.push((ty.to_owned(), &uuid_text, uuid, true));
             }
@@ -155,7 +155,7 @@ fn columns(database: &Database) -> Result<Vec<Column>> {
                 add(format!("c FROM types_{i}"), key, is_inexact);
             }
         }
-        Kind::Sqlite => {
+        Engine::Sqlite => {
             let types = "INTEGER INT BIGINT SMALLINT NUMERIC REAL TEXT BLOB BOOLEAN DATETIME UUID";
             for (i, ty) in types.split(' ').enumerate() {
                 let bytes = format!("X'{hex}'");
@@ -186,13 +186,13 @@ async fn an_id_is_read_wherever_the_driver_reads_its_key<S: TypeShop>(
 ) -> Verdict {
     let mut wrong = Vec::new();
     let (keys, shapes): (&[_], &[_]) = match database.kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             (&[Key::I32, Key::I64, Key::Uuid], &[Shape::Scalar, Shape::Option, Shape::List])
         }
-        Kind::Mysql | Kind::Mariadb => {
+        Engine::Mysql | Engine::Mariadb => {
             (&[Key::I32, Key::U32, Key::I64, Key::Uuid], &[Shape::Scalar, Shape::Option])
         }
-        Kind::Sqlite => (&[Key::I32, Key::I64, Key::Uuid], &[Shape::Scalar, Shape::Option]),
+        Engine::Sqlite => (&[Key::I32, Key::I64, Key::Uuid], &[Shape::Scalar, Shape::Option]),
     };
     for Column { query, key: stored, is_inexact } in columns(database)? {
         for (key, shape) in keys.iter().flat_map(|key| shapes.iter().map(|shape| (*key, *shape))) {

@@ -9,7 +9,7 @@ use super::image::{self, docker};
 use super::network::Network;
 use super::wait::{LABEL, wait_for};
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::sql::text;
 
 /// The relation of the nodes.
@@ -39,11 +39,11 @@ pub enum Pooler {
 }
 
 impl Topology {
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> Engine {
         match self {
-            Self::Galera => Kind::Mariadb,
-            Self::MultiPrimary | Self::SinglePrimary => Kind::Mysql,
-            Self::Replicas | Self::Patroni => Kind::Postgres,
+            Self::Galera => Engine::Mariadb,
+            Self::MultiPrimary | Self::SinglePrimary => Engine::Mysql,
+            Self::Replicas | Self::Patroni => Engine::Postgres,
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Cluster {
 
 pub struct Node {
     pub name: String,
-    kind: Kind,
+    kind: Engine,
     port: u16,
     running: ChildGuard<GenericImage>,
 }
@@ -96,7 +96,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Engine {
         self.topology.kind()
     }
 
@@ -105,10 +105,10 @@ impl Cluster {
         // A node that is not ready refuses the query.
         let kind = self.kind();
         let members = match kind {
-            Kind::Mariadb => {
+            Engine::Mariadb => {
                 "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_size'"
             }
-            Kind::Mysql => {
+            Engine::Mysql => {
                 "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'"
             }
             // Only a primary knows the others. A replica only has to answer.
@@ -156,7 +156,7 @@ impl Cluster {
     pub fn load_balancer(&self) -> Result<Node> {
         let port = container::port(self.kind());
         let names = || self.nodes.iter().map(|node| &*node.name);
-        if self.kind() == Kind::Mysql {
+        if self.kind() == Engine::Mysql {
             let nodes = names().map(|name| format!("{name}:{port}")).collect::<Vec<_>>().join(",");
             // Cases drop calls that connect, and the router blocks a host that does so too often.
             let configuration = format!(
@@ -247,7 +247,7 @@ fn shell(image: &str) -> ContainerRequest<GenericImage> {
 
 impl Node {
     fn start(
-        kind: Kind,
+        kind: Engine,
         name: &str,
         port: u16,
         network: &Network,
@@ -265,7 +265,7 @@ impl Node {
     pub fn url(&self) -> Result<String> {
         let (address, port) = (self.running.get_bridge_ip_address()?, self.port);
         Ok(match self.kind {
-            Kind::Postgres => format!("postgres://postgres@{address}:{port}/postgres"),
+            Engine::Postgres => format!("postgres://postgres@{address}:{port}/postgres"),
             _ => format!("mysql://root@{address}:{port}/mysql"),
         })
     }

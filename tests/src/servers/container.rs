@@ -23,7 +23,7 @@ use super::image;
 use super::network::Network;
 use super::wait::{LABEL, STARTUP, wait_for};
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 use crate::sql::on_a_thread;
 
 const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's package is docker.io), or name \
@@ -32,7 +32,7 @@ const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's pac
 
 pub struct Container {
     pub url: String,
-    kind: Kind,
+    kind: Engine,
     running: ChildGuard<GenericImage>,
     /// The network. It is removed after the container.
     _network: Network,
@@ -57,7 +57,7 @@ pub struct Limits {
 }
 
 impl Container {
-    pub fn start(kind: Kind, durability: Durability) -> Result<Self> {
+    pub fn start(kind: Engine, durability: Durability) -> Result<Self> {
         Self::start_as(kind, |image| {
             let request = request(kind, image, |_| ());
             match durability {
@@ -72,12 +72,12 @@ impl Container {
         let image = image::make_myrocks()?;
         let options = ["--plugin-load-add=ha_rocksdb", "--default-storage-engine=RocksDB"];
         let network = Network::create()?;
-        let request = request(Kind::Mariadb, &image, |_| ()).with_cmd(options);
-        Self::new(Kind::Mariadb, request.with_network(&network.name).start()?, network)
+        let request = request(Engine::Mariadb, &image, |_| ()).with_cmd(options);
+        Self::new(Engine::Mariadb, request.with_network(&network.name).start()?, network)
     }
 
     /// Starts a server on a disk, with the durability of its options.
-    pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
+    pub fn start_limited(kind: Engine, limits: &Limits) -> Result<Self> {
         let memory = limits.memory.map(|mib| i64::from(mib) << 20);
         let throttled = match limits.iops {
             Some(iops) => {
@@ -106,7 +106,7 @@ impl Container {
     }
 
     fn start_as(
-        kind: Kind,
+        kind: Engine,
         request: impl Fn(&str) -> ContainerRequest<GenericImage>,
     ) -> Result<Self> {
         let chosen = match image::other_suite() {
@@ -114,10 +114,10 @@ impl Container {
             None => kind.setting("IMAGE").or_else(|| made().get(&kind).cloned()),
         };
         let image = chosen.as_deref().unwrap_or(match kind {
-            Kind::Postgres => "postgres:18",
-            Kind::Mysql => "mysql:9",
-            Kind::Mariadb => "mariadb:11",
-            Kind::Sqlite => return Err("SQLite needs no server".into()),
+            Engine::Postgres => "postgres:18",
+            Engine::Mysql => "mysql:9",
+            Engine::Mariadb => "mariadb:11",
+            Engine::Sqlite => return Err("SQLite needs no server".into()),
         });
         let network = Network::create().map_err(|error| format!("{NO_ENGINE} ({error})"))?;
         let start = |image: &str| request(image).with_network(&network.name).start();
@@ -141,7 +141,7 @@ impl Container {
         Self::new(kind, running, network)
     }
 
-    fn new(kind: Kind, running: ChildGuard<GenericImage>, network: Network) -> Result<Self> {
+    fn new(kind: Engine, running: ChildGuard<GenericImage>, network: Network) -> Result<Self> {
         Ok(Self { url: url(kind, &running)?, kind, running, _network: network })
     }
 
@@ -172,8 +172,8 @@ impl Container {
 }
 
 /// The images that this run has built because none could be pulled.
-fn made() -> MutexGuard<'static, BTreeMap<Kind, String>> {
-    static MADE: Mutex<BTreeMap<Kind, String>> = Mutex::new(BTreeMap::new());
+fn made() -> MutexGuard<'static, BTreeMap<Engine, String>> {
+    static MADE: Mutex<BTreeMap<Engine, String>> = Mutex::new(BTreeMap::new());
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -189,13 +189,13 @@ fn with_docker<T: Send>(
 
 /// Configures a server in memory that waits for no write. It has no TLS, because TLS takes most of a
 /// connection's time in clients without optimization.
-fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
+fn fast(kind: Engine, request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
     let no_tls = match kind {
-        Kind::Mysql => "--tls-version=",
+        Engine::Mysql => "--tls-version=",
         _ => "--skip-ssl",
     };
     match kind {
-        Kind::Postgres => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
+        Engine::Postgres => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
             "-c",
             "fsync=off",
             "-c",
@@ -214,7 +214,7 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
 
 /// Returns the container's own address if it can be reached. Behind Docker's proxy a request of more than 20
 /// kB waits for 40 ms.
-fn url(kind: Kind, running: &ChildGuard<GenericImage>) -> Result<String> {
+fn url(kind: Engine, running: &ChildGuard<GenericImage>) -> Result<String> {
     let is_reached =
         |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok();
     let own = own_ip(running)?.map(|ip| SocketAddr::new(ip, port(kind)));
@@ -226,7 +226,7 @@ fn url(kind: Kind, running: &ChildGuard<GenericImage>) -> Result<String> {
         }
     };
     Ok(match kind {
-        Kind::Postgres => format!("postgres://postgres@{address}/postgres"),
+        Engine::Postgres => format!("postgres://postgres@{address}/postgres"),
         _ => format!("mysql://root@{address}/mysql"),
     })
 }
@@ -239,17 +239,17 @@ fn own_ip(running: &ChildGuard<GenericImage>) -> Result<Option<IpAddr>> {
     Ok(addresses.find_map(|address| address.parse().ok()))
 }
 
-pub(super) fn port(kind: Kind) -> u16 {
+pub(super) fn port(kind: Engine) -> u16 {
     match kind {
-        Kind::Postgres => 5432,
+        Engine::Postgres => 5432,
         _ => 3306,
     }
 }
 
 /// Returns the folder of a server's data.
-fn data(kind: Kind) -> &'static str {
+fn data(kind: Engine) -> &'static str {
     match kind {
-        Kind::Postgres => "/var/lib/postgresql",
+        Engine::Postgres => "/var/lib/postgresql",
         _ => "/var/lib/mysql",
     }
 }
@@ -276,14 +276,14 @@ fn disk() -> Result<String> {
 }
 
 fn request(
-    kind: Kind,
+    kind: Engine,
     image: &str,
     limit: impl Fn(&mut HostConfig) + Send + Sync + 'static,
 ) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     // The final server prints this on standard error, and the one that sets up the database does not.
     let ready = match kind {
-        Kind::Postgres => "database system is ready to accept connections",
+        Engine::Postgres => "database system is ready to accept connections",
         _ => "port: 3306 ",
     };
     let image = GenericImage::new(name, tag)
@@ -291,8 +291,8 @@ fn request(
         .with_wait_for(WaitFor::message_on_stderr(ready));
     let request = match kind {
         // A password costs clients without optimization a tenth of a second for each connection.
-        Kind::Postgres => image.with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust"),
-        Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
+        Engine::Postgres => image.with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust"),
+        Engine::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
         _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
     };
     let published = format!("{}/tcp", port(kind));

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 const RUN: &str = "#!/bin/sh\nexec \"$@\"\n";
 
@@ -28,15 +28,17 @@ pub(super) fn other_suite() -> Option<String> {
 }
 
 /// Returns the name of an image with the kind's server, and builds it if it is missing.
-pub(super) fn make(kind: Kind) -> Result<String> {
+pub(super) fn make(kind: Engine) -> Result<String> {
     let other_suite = other_suite();
     let (suite, packages, entrypoint) = match kind {
         // The version is known only for the newest suite.
-        Kind::Postgres if other_suite.is_some() => ("", "postgresql", include_str!("postgres.sh")),
-        Kind::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
-        Kind::Mysql => ("sid", "mysql-server", include_str!("mysql.sh")),
-        Kind::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
-        Kind::Sqlite => return Err("SQLite needs no image".into()),
+        Engine::Postgres if other_suite.is_some() => {
+            ("", "postgresql", include_str!("postgres.sh"))
+        }
+        Engine::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
+        Engine::Mysql => ("sid", "mysql-server", include_str!("mysql.sh")),
+        Engine::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
+        Engine::Sqlite => return Err("SQLite needs no image".into()),
     };
     Recipe {
         name: kind.name(),

@@ -15,13 +15,13 @@ pub use wait::wait_for;
 use std::collections::BTreeMap;
 
 use crate::Result;
-use crate::kind::Kind;
+use crate::engine::Engine;
 
 /// The variable through which tests find shared servers. It has a kind, a URL and a container for each.
 pub const SHARED: &str = "OPAQUE_ID_TEST_SERVERS";
 
 /// Returns the variable's value. SQLite has no server to share.
-pub fn share(servers: &BTreeMap<Kind, Server>) -> String {
+pub fn share(servers: &BTreeMap<Engine, Server>) -> String {
     let shared = servers.iter().filter_map(|(kind, server)| {
         let container = server.container_id()?;
         Some(format!("{kind} {} {container}", server.url))
@@ -30,7 +30,7 @@ pub fn share(servers: &BTreeMap<Kind, Server>) -> String {
 }
 
 /// Returns the URL and the container of the shared server of a kind.
-fn shared(kind: Kind) -> Option<(String, String)> {
+fn shared(kind: Engine) -> Option<(String, String)> {
     let shared = std::env::var(SHARED).ok()?;
     shared.split(',').find_map(|server| {
         let mut words = server.split(' ').map(str::to_owned);
@@ -51,7 +51,7 @@ pub struct Server {
 }
 
 /// Starts the needed servers at once.
-pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
+pub fn start(kinds: &[Engine]) -> Result<BTreeMap<Engine, Server>> {
     std::thread::scope(|scope| {
         let starting: Vec<_> =
             kinds.iter().map(|&kind| (kind, scope.spawn(move || Server::start(kind)))).collect();
@@ -71,10 +71,10 @@ impl Server {
         self.container_id.as_deref()
     }
 
-    fn start(kind: Kind) -> Result<Self> {
+    fn start(kind: Engine) -> Result<Self> {
         let (mut container, mut container_id) = (None, None);
         let url = match (kind, kind.setting("URL")) {
-            (Kind::Sqlite, _) => "sqlite::memory:".to_owned(),
+            (Engine::Sqlite, _) => "sqlite::memory:".to_owned(),
             (_, Some(url)) => url,
             (_, None) => {
                 if let Some((url, id)) = shared(kind) {
@@ -88,8 +88,8 @@ impl Server {
             }
         };
         let version = match kind {
-            Kind::Sqlite => "SELECT sqlite_version()",
-            Kind::Postgres | Kind::Mysql | Kind::Mariadb => "SELECT version()",
+            Engine::Sqlite => "SELECT sqlite_version()",
+            Engine::Postgres | Engine::Mysql | Engine::Mariadb => "SELECT version()",
         };
         Ok(Self {
             version: crate::sql::text(kind, &url, version)?,

@@ -2,7 +2,7 @@
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 
 use super::cases::{KINDS, NEW, OLD};
 use super::{Functions, contains, error, expect, rows, run, value};
@@ -19,9 +19,9 @@ pub(crate) const ALL: &[Case] = cases![
 ];
 
 /// Returns settings that change the meaning of SQL, or its plan.
-fn sessions(kind: Kind) -> Vec<&'static str> {
+fn sessions(kind: Engine) -> Vec<&'static str> {
     match kind {
-        Kind::Postgres => vec![
+        Engine::Postgres => vec![
             "SET standard_conforming_strings = off; SET escape_string_warning = off; SET backslash_quote = on",
             "SET bytea_output = escape; SET transform_null_equals = on; SET quote_all_identifiers = on",
             "SET plan_cache_mode = force_generic_plan; SET jit_above_cost = 0",
@@ -39,7 +39,7 @@ fn sessions(kind: Kind) -> Vec<&'static str> {
              CREATE OR REPLACE FUNCTION pg_temp.encode(bytea, text) RETURNS text LANGUAGE sql AS 'SELECT ''evil''::text';
              DROP TABLE IF EXISTS pg_temp.pg_class; CREATE TEMPORARY TABLE pg_class (relname text)",
         ],
-        Kind::Mysql => [SESSIONS, &["SET sql_mode = 'TIME_TRUNCATE_FRACTIONAL'"]].concat(),
+        Engine::Mysql => [SESSIONS, &["SET sql_mode = 'TIME_TRUNCATE_FRACTIONAL'"]].concat(),
         _ => [
             SESSIONS,
             &["SET sql_mode = 'ORACLE'", "SET sql_mode = 'EMPTY_STRING_IS_NULL'"],
@@ -112,9 +112,9 @@ fn another_block_mode_is_an_error(database: &Database) -> Result {
             let before = format!("SET block_encryption_mode = '{mode}'");
             match database.kind {
                 // PostgreSQL has no such setting.
-                Kind::Postgres => continue,
+                Engine::Postgres => continue,
                 // A call names its own mode. Before 11.2 there is no such setting.
-                Kind::Mariadb => {
+                Engine::Mariadb => {
                     let set =
                         format!("SET @x = 0 /*M!110200 , block_encryption_mode = '{mode}' */");
                     seals_and_opens(&functions, [&*set])?;
@@ -159,7 +159,7 @@ fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
     let name = database.name();
     let role = format!("analyst_{name}");
     database.execute(&match database.kind {
-        Kind::Postgres => format!(
+        Engine::Postgres => format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role};
              GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}; GRANT CREATE ON DATABASE {name} TO {role}"
         ),
@@ -168,7 +168,7 @@ fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
         ),
     })?;
     let columns = ["block", "mac", "feistel", "tag"].map(|column| match database.kind {
-        Kind::Postgres => format!("encode({column}, 'hex')"),
+        Engine::Postgres => format!("encode({column}, 'hex')"),
         _ => format!("LOWER(HEX({column}))"),
     });
     let sql = format!("SELECT {} FROM {}", columns.join(", "), functions.subkeys());
@@ -177,7 +177,7 @@ fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
 
 pub(crate) fn drop_role(database: &Database, role: &str) -> Result {
     database.execute(&match database.kind {
-        Kind::Postgres => format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"),
+        Engine::Postgres => format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"),
         _ => format!("DROP USER {role}@'%'"),
     })
 }
@@ -186,7 +186,7 @@ pub(crate) fn drop_role(database: &Database, role: &str) -> Result {
 pub(crate) fn output(database: &Database, role: &str, script: &str) -> Result<String> {
     let mut client = database.client(false)?;
     client.arg(match database.kind {
-        Kind::Postgres => format!("--username={role}"),
+        Engine::Postgres => format!("--username={role}"),
         _ => format!("--user={role}"),
     });
     let (_, out, error) = run(&mut client, script)?;
@@ -217,7 +217,7 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
         let id = functions.sealed(OLD, self::key(kind))?;
         let open = functions.open(&format!("'{id}'"));
         let (own, hex) = match database.kind {
-            Kind::Postgres => (format!(
+            Engine::Postgres => (format!(
                 "SET client_min_messages = debug5; SET debug_print_plan = on; SET debug_print_rewritten = on;
                  SET debug_print_parse = on; SET plpgsql.print_strict_params = on;
                  SELECT {seal}, {open}; EXPLAIN (VERBOSE, ANALYZE) SELECT {seal}, {open};
@@ -263,7 +263,7 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
         contains(&said, &id)?;
         expect(&said, shows(&said, &subkeys), false)?;
         let owners = match database.kind {
-            Kind::Postgres => "postgres",
+            Engine::Postgres => "postgres",
             _ => "root",
         };
         let said = output(database, owners, &hex)?;
@@ -275,7 +275,7 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
 }
 
 fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
+    if database.kind != Engine::Postgres {
         // A grant on the application's database does not apply to the schema of the functions.
         let functions = Functions::new(database, "user", "uuid7", "text");
         functions.install(OLD)?;
@@ -324,7 +324,7 @@ fn nobody_may_execute_by_default(database: &Database) -> Result {
     let (name, schema) = (database.name(), &functions.schema);
     let role = format!("stranger_{name}");
     let (create, denied) = match database.kind {
-        Kind::Postgres => (
+        Engine::Postgres => (
             format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}"),
             "permission denied for function",
         ),
@@ -351,7 +351,7 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
     // PostgreSQL checks whether the role that queries a view may execute its functions. The others check the
     // view's definer.
     let (r#type, grant) = match database.kind {
-        Kind::Postgres => (
+        Engine::Postgres => (
             "uuid",
             format!(
                 "CREATE ROLE {role} LOGIN; GRANT SELECT ON api TO {role};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use serde_json::{Value, json};
 
 use super::{Functions, contains, expect, rows, run, value};
@@ -268,7 +268,7 @@ fn what_is_no_key_is_null(database: &Database) -> Result {
         }
         functions.drop()?;
     }
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         return Ok(());
     }
     // PostgreSQL refuses arguments of other types. These servers convert them.
@@ -325,7 +325,7 @@ fn rotation(database: &Database) -> Result {
 
 fn drop_leaves_nothing(database: &Database) -> Result {
     let left = match database.kind {
-        Kind::Postgres => {
+        Engine::Postgres => {
             "SELECT concat((SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('SCHEMA')) +
                 (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('SCHEMA')))"
         }
@@ -361,7 +361,7 @@ fn a_filter_uses_the_primary_key(database: &Database) -> Result {
     let functions = Functions::new(database, "user", "uuid7", "text");
     functions.install(OLD)?;
     let (r#type, explain, expected) = match database.kind {
-        Kind::Postgres => ("uuid", "EXPLAIN", "Index Cond: (id ="),
+        Engine::Postgres => ("uuid", "EXPLAIN", "Index Cond: (id ="),
         _ => ("BINARY(16)", "EXPLAIN FORMAT=JSON", "\"PRIMARY\""),
     };
     let keys = keys("uuid7", "text", 1000);
@@ -373,7 +373,7 @@ fn a_filter_uses_the_primary_key(database: &Database) -> Result {
         values.collect::<Vec<_>>().join(", "),
         functions.seal("id"),
     ))?;
-    if database.kind == Kind::Postgres {
+    if database.kind == Engine::Postgres {
         database.execute("ANALYZE users")?;
     }
     let id = functions.sealed(OLD, &keys[5])?;

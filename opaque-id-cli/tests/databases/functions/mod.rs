@@ -10,7 +10,7 @@ use std::process::Command;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
+use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::tools::with_input;
 use sqlx::mysql::MySqlConnectOptions;
@@ -110,9 +110,9 @@ impl<'d> Functions<'d> {
     pub(crate) fn literal(&self, key: &str) -> String {
         match (self.key, self.database.kind) {
             // Without the cast, the least integer is a number of another type.
-            ("int", Kind::Postgres) => format!("'{key}'::bigint"),
+            ("int", Engine::Postgres) => format!("'{key}'::bigint"),
             ("int", _) => key.to_owned(),
-            (_, Kind::Postgres) => format!("'{key}'::uuid"),
+            (_, Engine::Postgres) => format!("'{key}'::uuid"),
             _ => format!("X'{}'", key.replace('-', "")),
         }
     }
@@ -120,9 +120,9 @@ impl<'d> Functions<'d> {
     /// Returns a column or a function's result as a key's text.
     pub(crate) fn key_text(&self, expression: &str) -> String {
         match (self.key, self.database.kind) {
-            ("int", Kind::Postgres) => format!("({expression})::text"),
+            ("int", Engine::Postgres) => format!("({expression})::text"),
             ("int", _) => format!("CAST({expression} AS CHAR)"),
-            (_, Kind::Postgres) => format!("({expression})::text"),
+            (_, Engine::Postgres) => format!("({expression})::text"),
             _ => {
                 let hex = format!("LOWER(HEX({expression}))");
                 format!(
@@ -158,7 +158,7 @@ pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>
     }
     on_a_thread(async || {
         Ok(match database.kind {
-            Kind::Postgres => rows!(PgConnectOptions),
+            Engine::Postgres => rows!(PgConnectOptions),
             _ => rows!(MySqlConnectOptions),
         })
     })

@@ -8,14 +8,14 @@ use opaque_id_sql::statement::hex;
 use crate::Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Engine {
     Postgres,
     Mysql,
     Mariadb,
     Sqlite,
 }
 
-impl Kind {
+impl Engine {
     pub const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Mariadb, Self::Sqlite];
 
     pub fn name(self) -> &'static str {
@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
