@@ -11,7 +11,7 @@ use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
 use opaque_id_tests::servers;
 
-use crate::{BUILD, Fresh, dependencies};
+use crate::{Fresh, dependencies};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user", key = Uuid)]
@@ -71,9 +71,7 @@ const ADAPTERS: [Adapter; 3] = [
     },
 ];
 
-#[test]
-fn applications_adopt_tables_with_rows() -> Result {
-    let _alone = BUILD.lock();
+pub(crate) fn applications_adopt_tables_with_rows() -> Result {
     let mut fresh = Fresh::new("apps")?;
     let mut packages = Vec::new();
     for Adapter { name, source, mysql } in ADAPTERS {

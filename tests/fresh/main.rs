@@ -6,7 +6,7 @@ mod adopt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::LazyLock;
 
 use opaque_id_tests::Result;
 
@@ -27,10 +27,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the workspace")
 }
 
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| std::env::current_exe().expect("a program"));
+
 /// Returns the workspace's build folder. It has the dependencies that the READMEs share with the workspace.
 fn target() -> &'static Path {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    tmp.parent().unwrap_or(tmp)
+    PROGRAM.ancestors().nth(2).expect("the program is in target/debug")
 }
 
 /// A separate workspace, so that nothing of ours adds a feature. Its packages share their builds.
@@ -67,7 +68,7 @@ fn dependencies(readme: &str) -> Result<String> {
 
 impl Fresh {
     fn new(name: &str) -> Result<Self> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh").join(name);
+        let folder = target().join("tmp/fresh").join(name);
         fs::create_dir_all(&folder)?;
         // The versions of the workspace are already on this machine.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
@@ -123,12 +124,12 @@ impl Fresh {
     }
 }
 
-/// The builds run one at a time because they share their output.
-static BUILD: Mutex<()> = Mutex::new(());
+fn main() -> Result {
+    the_examples_of_readmes_compile_with_the_toml_above_them()?;
+    adopt::applications_adopt_tables_with_rows()
+}
 
-#[test]
 fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
-    let _alone = BUILD.lock();
     let mut fresh = Fresh::new("readmes")?;
     let readmes = [
         ("readme", "README.md"),

@@ -14,7 +14,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result);
 
 /// Quick checks come first.
-pub(crate) const CHECKS: [Check; 18] = [
+pub(crate) const CHECKS: [Check; 19] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", || cargo_deny("licenses bans sources")),
@@ -23,6 +23,7 @@ pub(crate) const CHECKS: [Check; 18] = [
     ("site", docs::docs),
     ("features", features),
     ("packages", packed),
+    ("fresh", || run(cargo("run --package=opaque-id-tests --all-features --locked --bin=fresh"))),
     ("loco", loco),
     ("older", older::release),
     ("rust", lowest_rust),
