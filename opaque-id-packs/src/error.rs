@@ -246,9 +246,7 @@ pub enum Problem {
         location: Location,
     },
     /// The database did not take a row.
-    #[error(
-        "{location} cannot be converted: {reason}; change the table or the row, and convert again"
-    )]
+    #[error("{location} cannot be written: {reason}; change the table or the row, and try again")]
     #[non_exhaustive]
     Refused {
         /// The row.

@@ -1129,20 +1129,12 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
         expect(&stdout, stdout.contains("Kunde"), false)?;
         more.iter().try_for_each(|more| contains(&format!("{stdout}{stderr}"), more))
     };
-    let row = "OLD.email LIKE 'Kunde7@%'";
     let [raises, cancels, restores] = match database.kind {
         Engine::Postgres => ["RAISE '%', OLD.email", "RETURN NULL", "NEW.email := OLD.email"],
         Engine::Sqlite => ["SELECT RAISE(ABORT, 'Kunde')", "SELECT RAISE(IGNORE)", ""],
         _ => ["SIGNAL SQLSTATE '45000'", "", "SET NEW.email = OLD.email"],
     };
-    for (action, expected) in [
-        (raises, "a trigger or function raises an error"),
-        (cancels, "a trigger or rule leaves the row as it is"),
-        (restores, "1 values were not converted: look for"),
-    ] {
-        if action.is_empty() {
-            continue;
-        }
+    let with_trigger = |row: &str, action, act: &dyn Fn() -> Result| {
         let (when, begin, end) = match database.kind {
             Engine::Postgres => {
                 database.execute(&format!(
@@ -1157,9 +1149,21 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
         database.execute(&format!(
             "CREATE TRIGGER act BEFORE UPDATE ON customers FOR EACH ROW {when} {begin} {end}"
         ))?;
-        refused("encrypted", &[expected, "; 1 values are in plaintext"])?;
+        act()?;
         let of = if database.kind == Engine::Postgres { " ON customers" } else { "" };
-        database.execute(&format!("DROP TRIGGER act{of}"))?;
+        database.execute(&format!("DROP TRIGGER act{of}"))
+    };
+    let raised = "a trigger or function raises an error";
+    for (action, expected) in [
+        (raises, raised),
+        (cancels, "a trigger or rule leaves the row as it is"),
+        (restores, "1 values were not converted: look for"),
+    ] {
+        if !action.is_empty() {
+            with_trigger("OLD.email LIKE 'Kunde7@%'", action, &|| {
+                refused("encrypted", &[expected, "; 1 values are in plaintext"])
+            })?;
+        }
     }
     ok(database, OLD, &convert("encrypted"), "")?;
 
@@ -1183,7 +1187,21 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     refused("plaintext", &[reason, "\n… and 800 more\n100 rows written; 100 values"])?;
     database.execute(&rename("short"))?;
     database.execute("ALTER TABLE customers ADD COLUMN email VARCHAR(100)")?;
-    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "900 rows written; 900 values")
+    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "900 rows written; 900 values")?;
+    ok(database, OLD, &convert("encrypted"), "")?;
+
+    let both = format!("{NEW},{OLD}");
+    let rekey = args("rekey", &[]);
+    let shown = if database.kind == Engine::Postgres { "OLD.id::text" } else { "HEX(OLD.id)" };
+    let first =
+        format!("SELECT {shown} FROM customers WHERE sealed IS NOT NULL ORDER BY id LIMIT 1")
+            .replace("OLD.", "");
+    let first = format!("{shown} = '{}'", database.text(&first)?);
+    with_trigger(&first, raises, &|| {
+        let (_, stderr) = fails(database, &both, &rekey, "")?;
+        contains(&stderr, raised)
+    })?;
+    expect("values", &*ok(database, &both, &rekey, "")?, "1 values encrypted again\n")
 }
 
 /// No file names the tables. Their names say nothing, and other columns have bytes as well.

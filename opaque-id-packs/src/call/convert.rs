@@ -6,7 +6,7 @@
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use super::walk::{ColumnRow, EVERY_BODY, Progress, Values};
+use super::walk::{ColumnRow, EVERY_BODY, Progress, Values, refused};
 use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
 use crate::column::ColumnName;
 use crate::error::{Problem, add};
@@ -278,12 +278,7 @@ impl Write {
                     converted.add(Problem::Duplicate { location: location(row) });
                 }
                 (Err(failure), [row]) => {
-                    let reason = match failure {
-                        Failure::Refused(reason) => reason,
-                        Failure::Duplicate => "another row has it in a unique index",
-                        _ => "another transaction has locked the row",
-                    };
-                    converted.add(Problem::Refused { location: location(row), reason });
+                    converted.add(refused(session, row.id, failure));
                 }
                 // Each statement would wait for the lock.
                 (Err(Failure::LockTimeout), _) => {

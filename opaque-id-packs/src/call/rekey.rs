@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use opaque_id_sql::statement::Statement;
 
-use super::walk::{EVERY_BODY, Progress, Source, Walk};
+use super::walk::{EVERY_BODY, Progress, Source, Walk, refused};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
 use crate::error::Problem;
@@ -115,7 +115,17 @@ impl Run {
                 match self.rewrite(session, source, &stored) {
                     Ok(None) => {}
                     Ok(Some(write)) => {
-                        let changed = session.write(write).await?;
+                        let changed = match source {
+                            Source::Tier(_) => Ok(session.write(write).await?),
+                            Source::Column(_) => session.try_rows(write).await?,
+                        };
+                        let changed = match changed {
+                            Ok(changed) => changed,
+                            Err(failure) => {
+                                self.problem.get_or_insert(refused(session, stored.id, failure));
+                                continue;
+                            }
+                        };
                         self.record(changed, |rekeyed| match source {
                             Source::Tier(Tier::Packs) => rekeyed.packs += 1,
                             Source::Tier(Tier::Recent) | Source::Column(_) => rekeyed.rows += 1,

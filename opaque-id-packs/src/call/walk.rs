@@ -1,5 +1,6 @@
 //! Walks bodies in the order of their ids. The application may write meanwhile.
 
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
 use super::Session;
@@ -127,4 +128,14 @@ impl<'c> Values<'c> {
         }
         Ok(Some(rows))
     }
+}
+
+/// Returns the problem of a row that the database does not write.
+pub(super) fn refused(session: &Session, id: u128, failure: Failure) -> Problem {
+    let reason = match failure {
+        Failure::Refused(reason) => reason,
+        Failure::Duplicate => "another row has it in a unique index",
+        _ => "another transaction has locked the row",
+    };
+    Problem::Refused { location: session.table.location(Kind::Value, id), reason }
 }
