@@ -324,7 +324,7 @@ fn a_part_is_filled_by_its_prefix() {
     assert_eq!(view.editor, None);
 }
 
-/// Only paths name serde's traits.
+/// Only paths name serde's traits, and the models have none of them.
 mod written {
     use opaque_id_core::{External, IdNewtype, Internal, IntoModel, OpaqueId, View};
 
@@ -336,8 +336,9 @@ mod written {
     #[view(
         into = PartView,
         derive(Clone, serde::Serialize, serde::Deserialize, opaque_id_core::IntoModel),
-        attr(serde(rename_all = "camelCase"), model(given(password: String)))
+        attr(model(given(password: String)))
     )]
+    #[serde(rename_all = "camelCase")]
     pub(super) struct Part {
         pub(super) id: Internal<Self>,
         #[view(as = External<super::Team>)]
@@ -347,6 +348,7 @@ mod written {
         pub(super) usages: Vec<Usage>,
         #[view(skip)]
         pub(super) password: String,
+        #[serde(rename = "replaced")]
         #[view(attr(serde(default)))]
         pub(super) r#type: u8,
         #[cfg(not(test))]
@@ -362,7 +364,7 @@ mod written {
             team: Internal<super::Team>,
             hours: u8,
         },
-        #[view(attr(serde(rename = "instead")))]
+        #[serde(rename = "instead")]
         InsteadOf(Internal<Part>),
         Unused,
     }

@@ -14,9 +14,9 @@ mod written;
 use proc_macro::TokenStream;
 
 macro_rules! derives {
-    ($($(#[$doc:meta])* $name:ident: $derive:ident, $attribute:ident, $expand:path, $krate:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $derive:ident, $($attribute:ident)+, $expand:path, $krate:literal;)*) => {$(
         $(#[$doc])*
-        #[proc_macro_derive($derive, attributes($attribute))]
+        #[proc_macro_derive($derive, attributes($($attribute),+))]
         pub fn $name(input: TokenStream) -> TokenStream {
             derive(input, $expand, $krate)
         }
@@ -121,35 +121,36 @@ derives! {
     /// }
     /// ```
     ///
-    /// On a model, it writes the view, with the model's doc comments:
+    /// On a model, it writes the view, with the model's doc comments and attributes of serde:
     ///
     /// ```text
     /// #[derive(Queryable, View)]
     /// #[view(
     ///     into = PartView,             // the name of the view; it and its fields are as visible as in the model
     ///     derive(Serialize, Deserialize, IntoModel), // the traits of the view; `IntoModel` converts it back
-    ///     attr(serde(rename_all = "camelCase"))      // other attributes of the view
+    ///     attr(schema(title = "a part"))             // other attributes of the view
     /// )]
+    /// #[serde(rename_all = "camelCase")]
     /// struct Part {
     ///     id: Internal<Part>,          // the view has `External<Part>`, also in `Option<Vec<Internal<Part>>>`
     ///     #[view(as = External<User>)] // the type in the view: for a newtype, an alias or a nested model
     ///     owner: UserId,
     ///     #[view(skip)]                // not in the view; `with`, `into` and `given` are the view's options
     ///     password: String,
-    ///     #[view(attr(serde(default)))] // attributes in the view; also of a variant
+    ///     #[view(attr(serde(default)))] // other attributes, instead of the model's; also of a variant
     ///     name: String,
     /// }
     /// ```
-    core_view: CoreView, view, view::expand, "::opaque_id_core";
+    core_view: CoreView, view serde, view::expand, "::opaque_id_core";
 
     /// `#[derive(View)]` of `opaque-id-sqlx`, like the core's.
-    sqlx_view: SqlxView, view, view::expand, "::opaque_id_sqlx";
+    sqlx_view: SqlxView, view serde, view::expand, "::opaque_id_sqlx";
 
     /// `#[derive(View)]` of `opaque-id-diesel`, like the core's.
-    diesel_view: DieselView, view, view::expand, "::opaque_id_diesel";
+    diesel_view: DieselView, view serde, view::expand, "::opaque_id_diesel";
 
     /// `#[derive(View)]` of `opaque-id-seaorm`, like the core's.
-    sea_orm_view: SeaOrmView, view, view::expand, "::opaque_id_seaorm";
+    sea_orm_view: SeaOrmView, view serde, view::expand, "::opaque_id_seaorm";
 
     /// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a client's request.
     ///

@@ -62,7 +62,7 @@ impl Written {
             #[view(from = #ty, crate = #path)]
             #model_attr
         };
-        item.attrs = with_docs(&model.attrs, &derived, attrs);
+        item.attrs = with_copied(&model.attrs, &derived, attrs);
         match &mut item.data {
             Data::Struct(data) => write_fields(&mut data.fields, &ty, krate)?,
             Data::Enum(data) => {
@@ -72,7 +72,7 @@ impl Written {
                         "attr" => list::<Meta>(meta).map(|list| attrs.extend(list)),
                         _ => Err(meta.error("unknown option; a variant of a model has `attr`")),
                     })?;
-                    variant.attrs = with_docs(&variant.attrs, &TokenStream::new(), &attrs);
+                    variant.attrs = with_copied(&variant.attrs, &TokenStream::new(), &attrs);
                     variant.discriminant = None;
                     write_fields(&mut variant.fields, &ty, krate)?;
                 }
@@ -89,10 +89,13 @@ fn list<T: Parse>(meta: &ParseNestedMeta<'_>) -> Result<Punctuated<T, Token![,]>
     content.parse_terminated(T::parse, Token![,])
 }
 
-/// Only documentation is copied, because the other attributes are those of the model's derives.
-fn with_docs(of_model: &[Attribute], derived: &TokenStream, attrs: &[Meta]) -> Vec<Attribute> {
-    let docs = of_model.iter().filter(|attr| attr.path().is_ident("doc"));
-    parse_quote!(#(#docs)* #derived #(#[#attrs])*)
+/// Copies documentation, and the attributes of serde unless `attrs` has others. The model's other attributes
+/// are those of its derives.
+fn with_copied(of_model: &[Attribute], derived: &TokenStream, attrs: &[Meta]) -> Vec<Attribute> {
+    let has_serde = attrs.iter().any(|attr| attr.path().is_ident("serde"));
+    let is_copied = |path: &Path| path.is_ident("doc") || (path.is_ident("serde") && !has_serde);
+    let copied = of_model.iter().filter(|attr| is_copied(attr.path()));
+    parse_quote!(#derived #(#copied)* #(#[#attrs])*)
 }
 
 fn write_fields(fields: &mut Fields, model: &Type, krate: &Path) -> Result<()> {
@@ -126,7 +129,7 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
             }
             _ => {
                 return Err(meta.error(
-                    "unknown option; a field of a model has `as`, `attr`, `with`, `into`, `given` and, with a name, `skip`; `attr(serde(rename = …))` renames it",
+                    "unknown option; a field of a model has `as`, `attr`, `with`, `into`, `given` and, with a name, `skip`; `#[serde(rename = …)]` renames it",
                 ));
             }
         }
@@ -135,21 +138,13 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
     if seen.contains("skip") {
         return Ok(None);
     }
-    let is_skipped = |attr: &Attribute| {
-        attr.path().is_ident("serde") && attr.to_token_stream().to_string().contains("skip")
-    };
-    if let (true, Some(skip)) = (seen.is_empty(), field.attrs.iter().find(|attr| is_skipped(attr)))
-    {
-        let wanted = "the view has no attribute of serde unless `attr` has it; write `#[view(skip)]`, or `#[view(attr(serde(…)))]` to show the field";
-        return Err(Error::new_spanned(skip, wanted));
-    }
     match ty {
         Some(ty) => field.ty = ty,
         None => seal(&mut field.ty, model, krate),
     }
     // Errors of the view's derives point to the first token of a field.
     let options = quote_spanned!(located(&field.ty)=> #[view(#(#passed),*)]);
-    field.attrs = with_docs(&field.attrs, &options, &attrs);
+    field.attrs = with_copied(&field.attrs, &options, &attrs);
     Ok(Some(field))
 }
 

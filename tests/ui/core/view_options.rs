@@ -144,10 +144,3 @@ enum VariantThatIsSkipped {
     #[view(skip)]
     Secret,
 }
-
-#[derive(serde::Serialize, View)]
-#[view(into = SkippedBySerdeView)]
-struct SkippedBySerde {
-    #[serde(skip)]
-    password: String,
-}
