@@ -7,7 +7,7 @@ use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
 use super::walk::{ColumnRow, EVERY_BODY, Progress, Values, refused};
-use super::{Disconnected, STATEMENT_BYTES, Session, Verified};
+use super::{Disconnected, STATEMENT_BYTES, Session};
 use crate::column::ColumnName;
 use crate::error::{Problem, add};
 use crate::format::{Kind, Value};
@@ -102,7 +102,7 @@ pub(super) async fn check(
     session: &mut Session,
     column: &ColumnName,
     read: &Reader<'_>,
-    verified: &mut Verified,
+    mut add: impl FnMut(Problem),
 ) -> Result<(), Problem> {
     let due =
         [(Source::Plaintext, column.has_plaintext()), (Source::Encrypted, column.has_index())];
@@ -112,7 +112,7 @@ pub(super) async fn check(
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
-                    verified.add(Problem::Plaintext { location });
+                    add(Problem::Plaintext { location });
                     continue;
                 }
                 // The verification of the column has reported a value that cannot be read.
@@ -120,7 +120,7 @@ pub(super) async fn check(
                 if let Ok((_, text)) = read(&value)
                     && fingerprint(session, text.as_deref())? != found.index
                 {
-                    verified.add(Problem::Fingerprint { location });
+                    add(Problem::Fingerprint { location });
                 }
             }
         }

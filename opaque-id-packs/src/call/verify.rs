@@ -42,7 +42,7 @@ pub struct Damage {
 }
 
 impl Verified {
-    pub(super) fn add(&mut self, problem: Problem) {
+    fn add(&mut self, problem: Problem) {
         add(&mut self.problems, &mut self.more_problems, problem);
     }
 }
@@ -89,7 +89,7 @@ pub(crate) async fn verify(
         }
     }
     if let (Some(column), Some(read)) = (&column, &read) {
-        check(&mut session, column, read, &mut run.verified).await?;
+        check(&mut session, column, read, |problem| run.verified.add(problem)).await?;
     }
     run.settings(&mut session).await?;
     for (place, key_id) in run.in_doubt {
