@@ -10,9 +10,8 @@ use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, FieldsNamed, FieldsUnnamed,
-    GenericArgument, Ident, Meta, Path, PathArguments, Result, Token, Type, parenthesized,
-    parse_quote,
+    Attribute, Data, DeriveInput, Field, Fields, FieldsNamed, FieldsUnnamed, GenericArgument,
+    Ident, Meta, Path, PathArguments, Result, Token, Type, parenthesized, parse_quote,
 };
 
 use crate::attr::{argument, each_option, located, value};
