@@ -469,7 +469,8 @@ pub(crate) fn argument<'t>(ty: &'t Type, of: &str) -> Option<&'t Type> {
     }
 }
 
-/// Errors point to the tokens. A macro can have passed them, so its names are not those of the derive.
+/// Returns a span at the tokens for errors. Names resolve at the derive, because a macro can have passed the
+/// tokens.
 pub(crate) fn located(tokens: &impl Spanned) -> Span {
     Span::call_site().located_at(tokens.span())
 }

@@ -89,7 +89,7 @@ fn list<T: Parse>(meta: &ParseNestedMeta<'_>) -> Result<Punctuated<T, Token![,]>
 }
 
 /// Copies documentation, and the attributes of serde unless `attrs` has others. The model's other attributes
-/// are those of its derives.
+/// belong to its derives.
 fn with_copied(of_model: &[Attribute], derived: &TokenStream, attrs: &[Meta]) -> Vec<Attribute> {
     let has_serde = attrs.iter().any(|attr| attr.path().is_ident("serde"));
     let is_copied = |path: &Path| path.is_ident("doc") || (path.is_ident("serde") && !has_serde);
@@ -116,7 +116,7 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
             return Err(meta.error(format!("duplicate option `{name}`")));
         }
         match name {
-            // The fields of a view without names are those of the model by their numbers.
+            // Fields without names have the same numbers in the view and the model.
             "skip" if field.ident.is_some() => {}
             "as" => ty = Some(value(meta, "the type in the view; write `as = External<User>`")?),
             "attr" => attrs.extend(list::<Meta>(meta)?),
