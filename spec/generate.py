@@ -27,8 +27,8 @@ CHAINS = {
     "cursor": ["R1.5", "R3.3", "R11.2", "R11.3", "R11.4"],
     "token": ["R1.5", "R3.3", "R13.1", "R13.2", "R13.3", "R13.4"],
 }
-# A nonce's randomness is not seen, and after the uuid form's other checks there is no value that is no key.
-UNTESTED = {"R2.3", "R5.7"}
+# R1.8 only names an audience of R1.7. A nonce's randomness is not seen. After the uuid form's other checks, each value is a key.
+UNTESTED = {"R1.8", "R2.3", "R5.7"}
 
 MASTER = "e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23"
 OTHER = "e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b"

@@ -44,17 +44,7 @@ pub(crate) fn run(
         names += &format!("\nextern crate self as {path};");
     }
     let source = read(root)?.unwrap_or_default();
-    let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
-    let mut modules = modules.filter(|line| line.ends_with(';'));
-    let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
-    let declared = match before.or(modules.next_back()) {
-        _ if source.contains("mod ids;") => Some(source.clone()),
-        // No line after another module is between a module and its attributes.
-        Some(last) => Some(source.replacen(last, &format!("{last}\n{names}"), 1)),
-        // Attributes and documentation of the crate must come first.
-        None if source.contains("//!") || source.contains("#!") => None,
-        None => Some(format!("{names}\n\n{source}")),
-    };
+    let declared = declare(&source, &names);
     let step = declared.is_none().then(|| format!("add to {root}: {names}"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
     if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
@@ -83,22 +73,7 @@ pub(crate) fn run(
         ("sqlx.toml", String::from_utf8(overrides)?, true),
         (root, declared.unwrap_or(source), false),
     ] {
-        let old = read(path)?;
-        let is_kept = is_theirs && old.is_some();
-        if new.is_empty() || old.as_ref() == Some(&new) {
-            continue;
-        }
-        if is_kept {
-            notes.push(format!("{path} exists and stays as it is; --dry-run shows what differs"));
-        }
-        if is_dry {
-            let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
-            let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), &new);
-            write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
-        } else if !is_kept {
-            files::write(Path::new(path), &new)?;
-            writeln!(out, "wrote {path}")?;
-        }
+        notes.extend(write(out, path, &new, is_theirs, is_dry)?);
     }
     let has_keys = Path::new(KEYS).exists();
     if is_dry {
@@ -116,6 +91,46 @@ pub(crate) fn run(
         .replace("{name}", &name);
     write!(out, "{next}")?;
     Ok(notes)
+}
+
+/// Adds the lines to the declarations of modules. `None` means that no place is certain.
+fn declare(source: &str, names: &str) -> Option<String> {
+    let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
+    let mut modules = modules.filter(|line| line.ends_with(';'));
+    let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
+    match before.or(modules.next_back()) {
+        _ if source.contains("mod ids;") => Some(source.to_owned()),
+        // No line after another module is between a module and its attributes.
+        Some(last) => Some(source.replacen(last, &format!("{last}\n{names}"), 1)),
+        // Attributes and documentation of the crate must come first.
+        None if source.contains("//!") || source.contains("#!") => None,
+        None => Some(format!("{names}\n\n{source}")),
+    }
+}
+
+/// Writes a file, or prints the difference of a dry run. A file of the user's is kept, and a note says so.
+fn write(
+    out: &mut impl Write,
+    path: &str,
+    new: &str,
+    is_theirs: bool,
+    is_dry: bool,
+) -> Result<Option<String>, Box<dyn Error>> {
+    let old = read(path)?;
+    if new.is_empty() || old.as_deref() == Some(new) {
+        return Ok(None);
+    }
+    let is_kept = is_theirs && old.is_some();
+    if is_dry {
+        let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
+        let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), new);
+        write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
+    } else if !is_kept {
+        files::write(Path::new(path), new)?;
+        writeln!(out, "wrote {path}")?;
+    }
+    let note = || format!("{path} exists and stays as it is; --dry-run shows what differs");
+    Ok(is_kept.then(note))
 }
 
 fn read(path: &str) -> Result<Option<String>, String> {
