@@ -61,6 +61,7 @@ pub mod manual {}
 #[cfg(doc)]
 pub mod guide {
     #[doc = "[by form]: crate::manual#which-form\n[defense]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
+    #[doc = "[the guide for moving]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/"]
     #[doc = "[specification]: crate::guide::format\n[the runbook]: crate::guide::operations\n"]
     #[doc = include_str!("guide/why.md")]
     pub mod why {}

@@ -348,8 +348,7 @@ mod written {
         pub(super) usages: Vec<Usage>,
         #[view(skip)]
         pub(super) password: String,
-        #[serde(rename = "replaced")]
-        #[view(attr(serde(default)))]
+        #[serde(default)]
         pub(super) r#type: u8,
         #[cfg(not(test))]
         absent: Absent,

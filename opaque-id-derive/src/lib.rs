@@ -137,7 +137,7 @@ derives! {
     ///     owner: UserId,
     ///     #[view(skip)]                // not in the view; `with`, `into` and `given` are the view's options
     ///     password: String,
-    ///     #[view(attr(serde(default)))] // other attributes, instead of the model's; also of a variant
+    ///     #[view(attr(schema(title = "a name")))] // other attributes in the view; also of a variant
     ///     name: String,
     /// }
     /// ```

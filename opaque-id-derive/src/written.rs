@@ -10,8 +10,9 @@ use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Data, DeriveInput, Field, Fields, FieldsNamed, FieldsUnnamed, GenericArgument,
-    Ident, Meta, Path, PathArguments, Result, Token, Type, parenthesized, parse_quote,
+    Attribute, Data, DeriveInput, Error, Field, Fields, FieldsNamed, FieldsUnnamed,
+    GenericArgument, Ident, Meta, Path, PathArguments, Result, Token, Type, TypePath,
+    parenthesized, parse_quote,
 };
 
 use crate::attr::{argument, each_option, located, value};
@@ -88,12 +89,11 @@ fn list<T: Parse>(meta: &ParseNestedMeta<'_>) -> Result<Punctuated<T, Token![,]>
     content.parse_terminated(T::parse, Token![,])
 }
 
-/// Copies documentation, and the attributes of serde unless `attrs` has others. The model's other attributes
-/// belong to its derives.
+/// Copies documentation, lints and the attributes of serde. The model's other attributes belong to its derives.
 fn with_copied(of_model: &[Attribute], derived: &TokenStream, attrs: &[Meta]) -> Vec<Attribute> {
-    let has_serde = attrs.iter().any(|attr| attr.path().is_ident("serde"));
-    let is_copied = |path: &Path| path.is_ident("doc") || (path.is_ident("serde") && !has_serde);
-    let copied = of_model.iter().filter(|attr| is_copied(attr.path()));
+    let is_copied =
+        |attr: &&Attribute| ["allow", "doc", "serde"].iter().any(|name| attr.path().is_ident(name));
+    let copied = of_model.iter().filter(is_copied);
     parse_quote!(#derived #(#copied)* #(#[#attrs])*)
 }
 
@@ -135,11 +135,22 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
         Ok(())
     })?;
     if seen.contains("skip") {
-        return Ok(None);
+        return match seen.len() {
+            1 => Ok(None),
+            _ => Err(Error::new_spanned(&field, "a field with `skip` has no other option")),
+        };
+    }
+    let is_trusted = |attr: &&Attribute| {
+        attr.path().is_ident("serde") && attr.to_token_stream().to_string().contains("trusted")
+    };
+    if let Some(attr) = field.attrs.iter().find(is_trusted) {
+        let wanted =
+            "`trusted` would show the key in the view; write `#[view(skip)]`, or the view by hand";
+        return Err(Error::new_spanned(attr, wanted));
     }
     match ty {
         Some(ty) => field.ty = ty,
-        None => seal(&mut field.ty, model, krate),
+        None => seal(&mut field.ty, model, krate)?,
     }
     // Errors of the view's derives point to the first token of a field.
     let options = quote_spanned!(located(&field.ty)=> #[view(#(#passed),*)]);
@@ -147,27 +158,11 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
     Ok(Some(field))
 }
 
-/// Replaces `Internal<T>`, and `Self`, which is the model and not the view.
-fn seal(ty: &mut Type, model: &Type, krate: &Path) {
-    match ty {
-        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| seal(ty, model, krate)),
-        Type::Array(array) => seal(&mut array.elem, model, krate),
-        Type::Slice(slice) => seal(&mut slice.elem, model, krate),
-        Type::Group(group) => seal(&mut group.elem, model, krate),
-        Type::Path(of) if of.path.is_ident("Self") => *ty = model.clone(),
-        Type::Path(of) => {
-            for segment in &mut of.path.segments {
-                let PathArguments::AngleBracketed(list) = &mut segment.arguments else { continue };
-                for arg in &mut list.args {
-                    if let GenericArgument::Type(ty) = arg {
-                        seal(ty, model, krate);
-                    }
-                }
-            }
-        }
-        _ => {}
-    }
+/// Replaces `Internal<T>`.
+fn seal(ty: &mut Type, model: &Type, krate: &Path) -> Result<()> {
     if let Some(of) = argument(ty, "Internal") {
+        let is_self = matches!(of, Type::Path(of) if of.path.is_ident("Self"));
+        let of = if is_self { model } else { of };
         // Errors in the field point to its type.
         let (at, external) = (ty.span(), quote!(#krate::External<#of>));
         let external = external.into_iter().map(|mut token| {
@@ -176,5 +171,34 @@ fn seal(ty: &mut Type, model: &Type, krate: &Path) {
         });
         let external = TokenStream::from_iter(external);
         *ty = parse_quote!(#external);
+        return Ok(());
     }
+    match ty {
+        Type::Tuple(tuple) => tuple.elems.iter_mut().try_for_each(|ty| seal(ty, model, krate)),
+        Type::Array(array) => seal(&mut array.elem, model, krate),
+        Type::Slice(slice) => seal(&mut slice.elem, model, krate),
+        Type::Group(group) => seal(&mut group.elem, model, krate),
+        Type::Path(of) if of.path.is_ident("Self") || is_type(of, model) => {
+            let wanted = "this is the model and not its view; write `as`, such as `#[view(as = Vec<PartView>)]`";
+            Err(Error::new_spanned(of, wanted))
+        }
+        Type::Path(of) => {
+            for segment in &mut of.path.segments {
+                let PathArguments::AngleBracketed(list) = &mut segment.arguments else { continue };
+                for arg in &mut list.args {
+                    if let GenericArgument::Type(ty) = arg {
+                        seal(ty, model, krate)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether both have the same name, with any arguments.
+fn is_type(path: &TypePath, model: &Type) -> bool {
+    let Type::Path(model) = model else { return false };
+    path.path.segments.len() == 1 && path.path.segments[0].ident == model.path.segments[0].ident
 }

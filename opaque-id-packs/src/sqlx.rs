@@ -82,6 +82,11 @@ pack_table! {
     ///     .await?;
     /// let rows: Vec<_> = events.range(&pool, IdRange::all()).try_collect().await?;
     /// assert_eq!(rows[0].1.action, "logout");
+    /// # events.put(&pool, Internal::generate(), &rows[0].1).await?;
+    /// # let mut rows: Vec<_> = events.range(&pool, IdRange::all()).try_collect().await?;
+    /// # rows.reverse();
+    /// # let descending: Vec<_> = events.range_descending(&pool, IdRange::all()).try_collect().await?;
+    /// # assert!(descending == rows && rows[0].0 > rows[1].0);
     ///
     /// events.delete(&pool, id).await?;
     /// assert_eq!(events.get(&pool, id).await?, None);

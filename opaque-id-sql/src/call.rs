@@ -345,11 +345,11 @@ impl<'c, T, E> Driver<'c, T, E> {
             Err(failed) => failed,
         };
         let accepts = self.request.as_ref().map_or(Accepts::Nothing, |request| request.accepts);
-        let is_accepted = match failure {
-            Failure::Duplicate => accepts != Accepts::Nothing,
+        let is_accepted = match (accepts, failure) {
+            (Accepts::Duplicate, Failure::Duplicate) => true,
             // A failure may have ended the caller's transaction.
-            Failure::LockTimeout | Failure::Refused(_) => {
-                accepts == Accepts::Rows && !self.connection.is_in_transaction
+            (Accepts::Rows, Failure::Duplicate | Failure::LockTimeout | Failure::Refused(_)) => {
+                !self.connection.is_in_transaction
             }
             _ => false,
         };
@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn a_refused_or_locked_row_is_the_answer_outside_of_a_transaction() {
         for (connection, is_answer) in [(OUTSIDE, true), (INSIDE, false)] {
-            for failure in [Failure::Refused(""), Failure::LockTimeout] {
+            for failure in [Failure::Refused(""), Failure::LockTimeout, Failure::Duplicate] {
                 let call = Call::new(Duration::MAX, |session| async move {
                     let update = Statement::new("UPDATE a SET b = 1", Vec::new(), &[]);
                     Ok::<_, ()>(session.try_rows(update).await.err())

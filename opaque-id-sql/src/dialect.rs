@@ -118,7 +118,7 @@ const REFUSALS: [(&str, &str, &str, &str); 8] = [
     ("the row or its entry in an index would be too large", "54000", "1118", "18"),
     (CONSTRAINT, "23 44", "1216 1217 1369 1451 1452 3819 4025", "275 787"),
     ("no partition accepts the row", "", "1526", ""),
-    (RAISED, "38 39 P0", "1644", "1811"),
+    (RAISED, "38 39 45 P0", "1644", "1811"),
     (TYPE, "22", "1265 1292 1300 1366 1367 1411 1525 1977 3140 3854", "20 3091"),
 ];
 
@@ -190,6 +190,7 @@ mod tests {
         for (dialect, row, other) in [
             (Dialect::Postgres, "22001", "42501"),
             (Dialect::Postgres, "U0001", "XX000"),
+            (Dialect::Postgres, "45000", "53100"),
             (Dialect::MySql, "1406", "1142"),
             (Dialect::Sqlite, "1811", "8"),
         ] {

@@ -1,6 +1,7 @@
 //! Features of SeaORM alone: save, both entity formats, relations, schemas from entities, arrays.
 
-use opaque_id_seaorm::{External, Internal};
+use opaque_id_seaorm::migration::{create_map, create_sequences, drop_map, drop_sequences};
+use opaque_id_seaorm::{External, Internal, UuidMap};
 use sea_orm::entity::prelude::*;
 #[cfg(feature = "older")]
 use sea_orm::sea_query::extension::postgres::PgFunc;
@@ -10,6 +11,7 @@ use sea_orm::{EntityLoaderTrait, ExprTrait};
 use sea_orm_migration::MigratorTrait;
 
 use crate::entity::{earlier_team, earlier_user, number, team, unsigned_number, user};
+use crate::mapping::Invoice;
 use crate::migration;
 use crate::shop::{SeaOrmShop, create_table, one};
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
@@ -283,6 +285,14 @@ async fn list_as_one_parameter(db: &DatabaseConnection) -> Verdict {
 }
 
 async fn migrate_down(db: &DatabaseConnection) -> Verdict {
+    let map = UuidMap::<Invoice>::unique("dropped_invoices");
+    // A second run would fail if the first one left a table.
+    for _ in 0..2 {
+        create_map(db, &map).await?;
+        create_sequences(db).await?;
+        drop_map(db, &map).await?;
+        drop_sequences(db).await?;
+    }
     migration::Migrator::down(db, None).await?;
     assert!(user::Entity::find().all(db).await.is_err());
     migration::Migrator::up(db, None).await?;

@@ -1132,7 +1132,7 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     let [raises, cancels, restores] = match database.kind {
         Engine::Postgres => ["RAISE '%', OLD.email", "RETURN NULL", "NEW.email := OLD.email"],
         Engine::Sqlite => ["SELECT RAISE(ABORT, 'Kunde')", "SELECT RAISE(IGNORE)", ""],
-        _ => ["SIGNAL SQLSTATE '45000'", "", "SET NEW.email = OLD.email"],
+        _ => ["SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1213", "", "SET NEW.email = OLD.email"],
     };
     let with_trigger = |row: &str, action, act: &dyn Fn() -> Result| {
         let (when, begin, end) = match database.kind {
@@ -1156,7 +1156,7 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     let raised = "a trigger or function raises an error";
     for (action, expected) in [
         (raises, raised),
-        (cancels, "a trigger or rule leaves the row as it is"),
+        (cancels, "a trigger, rule or policy leaves the row as it is"),
         (restores, "1 values were not converted: look for"),
     ] {
         if !action.is_empty() {

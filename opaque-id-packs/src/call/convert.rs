@@ -308,10 +308,11 @@ impl Write {
             let is_same =
                 |row: &&StoredRow| row.id == found.id && read_part(row) == Some(&*found.bytes);
             let Some(row) = rows.iter().find(is_same) else { continue };
-            let is_written = matches!(self, Self::Index(_)) && row.body.starts_with(&found.index);
+            let is_written = matches!(self, Self::Index(_))
+                && row.body.get(..FINGERPRINT) == Some(&*found.index);
             if !is_written && lost > 0 {
                 let location = session.table.location(Kind::Value, row.id);
-                let reason = "a trigger or rule leaves the row as it is";
+                let reason = "a trigger, rule or policy leaves the row as it is";
                 converted.add(Problem::Refused { location, reason });
                 lost -= 1;
             }

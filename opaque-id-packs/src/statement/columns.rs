@@ -56,7 +56,7 @@ impl Builder<'_> {
             index.filter(|_| is_mark).map_or(String::new(), |index| format!(", {index} = NULL"));
         let sql = self.render(&format!(
             "{} {table} SET {column} = :bytes2{index} WHERE {key} = :id0 AND {column} = :bytes1",
-            self.update()
+            self.update(false)
         ));
         self.bind(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }
@@ -73,7 +73,10 @@ impl Builder<'_> {
     ) -> Statement {
         let quoted = column.quoted(self.dialect);
         let mut value = self.value_of(&quoted, source);
-        if self.dialect == Dialect::Sqlite && quoted.plaintext.is_some() {
+        if self.dialect == Dialect::Sqlite
+            && quoted.plaintext.is_some()
+            && source != Source::AllEncrypted
+        {
             // The bytes of a text would be UTF-16 in a database of that encoding. A byte that is no text is an error instead.
             value = format!("CASE WHEN CAST('a' AS BLOB) = x'61' THEN {value} ELSE x'ff' END");
         }
@@ -142,7 +145,8 @@ impl Builder<'_> {
         };
         let alias = if self.is_mysql() { "c." } else { "" };
         let sets = sets.into_iter().map(|(name, value)| format!("{alias}{name} = {value}"));
-        let (sets, update) = (sets.collect::<Vec<_>>().join(", "), self.update());
+        let sets = sets.collect::<Vec<_>>().join(", ");
+        let update = self.update(write == Write::Plaintext || quoted.index.is_some());
         let (rows_of, value) = (self.list(0), self.value_of(&quoted, source));
         let (Quoted { table, id, .. }, condition) = (&quoted, source.condition(&quoted));
         let sql = self.render(&match self.dialect {
@@ -176,14 +180,15 @@ impl Builder<'_> {
     }
 
     /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
-    /// cut it off. To each of them, the other's words are a comment. A column of SQLite can say that the conflicting row is deleted.
-    fn update(self) -> &'static str {
+    /// cut it off. To each of them, the other's words are a comment. A unique column of SQLite can say that the conflicting row is deleted, but
+    /// `OR ABORT` also changes the statements of the application's triggers.
+    fn update(self, is_unique: bool) -> &'static str {
         match self.dialect {
             Dialect::MySql => {
                 "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
                  UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
             }
-            Dialect::Sqlite => "UPDATE OR ABORT",
+            Dialect::Sqlite if is_unique => "UPDATE OR ABORT",
             _ => "UPDATE",
         }
     }

@@ -14,10 +14,12 @@ use sea_orm::sqlx::{Executor, MySql, MySqlPool, Row};
 
 use crate::compat::mapping::{query_error, raw_sql};
 
-/// The number is more precise than the SQLSTATE.
+/// The number is more precise than the SQLSTATE, except for a trigger's own number.
 pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
-    Some(Dialect::MySql.failure(&error.number().to_string()))
+    let is_raised = error.code().is_some_and(|state| state.starts_with("45"));
+    let number = if is_raised { 1644 } else { error.number() };
+    Some(Dialect::MySql.failure(&number.to_string()))
 }
 
 pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, DbErr> {

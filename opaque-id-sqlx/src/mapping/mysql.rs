@@ -14,8 +14,11 @@ supported_database!(
     MySql,
     MySql,
     MySqlDatabaseError,
-    // The number is more precise than the SQLSTATE.
-    |error| Some(error.number().to_string()),
+    // The number is more precise than the SQLSTATE, except for a trigger's own number.
+    |error| match error.code() {
+        Some(state) if state.starts_with("45") => Some("1644".to_owned()),
+        _ => Some(error.number().to_string()),
+    },
     const SENDS_TEXT: bool = true;,
     const RECOVERS: bool = false;,
     fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {

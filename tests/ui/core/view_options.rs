@@ -144,3 +144,24 @@ enum VariantThatIsSkipped {
     #[view(skip)]
     Secret,
 }
+
+#[derive(View)]
+#[view(into = TrustedView)]
+struct Trusted {
+    #[serde(with = "opaque_id_core::trusted")]
+    owner: String,
+}
+
+#[derive(View)]
+#[view(into = TreeView)]
+struct Tree {
+    children: Vec<Self>,
+    parent: Option<Box<Tree>>,
+}
+
+#[derive(View)]
+#[view(into = SkippedView)]
+struct Skipped {
+    #[view(skip, as = u8)]
+    both: u8,
+}
