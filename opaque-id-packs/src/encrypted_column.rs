@@ -102,7 +102,8 @@ macro_rules! encrypted_column {
             /// deployment.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result.
+            /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result. In a
+            /// transaction, and with some errors that diesel does not tell apart, a refused row ends the call.
             pub $($async)* fn convert<$($generics)*>(
                 &self,
                 on: $on,
@@ -210,8 +211,8 @@ macro_rules! encrypted_column {
             /// values that are done.
             ///
             /// # Errors
-            /// [`PackError`](crate::PackError). If a value cannot be read, it stays, and all others are encrypted again before the
-            /// error is returned.
+            /// [`PackError`](crate::PackError). If a value cannot be read or the database refuses the new one, it stays, and all
+            /// others are encrypted again before the error is returned.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,
                 on: $on,

@@ -27,7 +27,7 @@ pub struct Rekeyed {
     /// The number of recent rows, or values of a column, that were encrypted again.
     pub rows: u64,
     /// The number of bodies that another client has changed meanwhile, and of packs that another transaction
-    /// has locked. The next run finds them. The call waits for other locks.
+    /// has locked. The next run finds them.
     pub lost: u64,
     /// The number of dictionaries that a sweep has deleted.
     pub dictionaries: u64,
