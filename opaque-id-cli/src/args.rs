@@ -88,7 +88,7 @@ pub(crate) enum Command {
     #[command(mut_arg("prefix", |prefix| prefix.required(true)))]
     Seal {
         #[command(flatten)]
-        resource: Resource,
+        resource: ResourceArgs,
         /// Print the id under each secret of the keyring, such as to search older logs
         #[arg(long)]
         all_secrets: bool,
@@ -134,7 +134,7 @@ pub(crate) enum Command {
     #[command(mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource, such as user")))]
     ExportSubkeys {
         #[command(flatten)]
-        resource: Resource,
+        resource: ResourceArgs,
     },
     /// Report the kind of ids, or their faults; needs no secret
     ///
@@ -261,7 +261,7 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Ids {
     #[command(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) resource: ResourceArgs,
     /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
     #[arg(long)]
     pub(crate) require_verified: bool,
@@ -328,7 +328,7 @@ pub(crate) enum SqlScript {
         #[arg(long)]
         dialect: FunctionDialect,
         #[command(flatten)]
-        resource: Resource,
+        resource: ResourceArgs,
         /// Resources of the file, by their prefixes; by default, all with sealed ids
         #[arg(value_name = "PREFIX", conflicts_with = "prefix")]
         names: Vec<String>,
@@ -646,7 +646,7 @@ pub(crate) struct PackSettings {
 )]
 pub(crate) struct PackedTable {
     #[command(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) resource: ResourceArgs,
     /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
@@ -778,7 +778,7 @@ pub(crate) struct Secrets {
 }
 
 #[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct Resource {
+pub(crate) struct ResourceArgs {
     /// The resource's prefix, such as user; without it, the prefix of each id determines its resource
     #[arg(long)]
     pub(crate) prefix: Option<String>,

@@ -196,7 +196,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
 
 fn seal(
     out: &mut impl Write,
-    args: &args::Resource,
+    args: &args::ResourceArgs,
     with_all: bool,
     json: bool,
     keys: &[String],
@@ -429,7 +429,7 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
     Ok(())
 }
 
-fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
+fn export_subkeys(out: &mut impl Write, args: &args::ResourceArgs) -> Result<bool, Box<dyn Error>> {
     let keyring = &keyring(&args.secrets)?;
     let ResourceSettings { prefix, key, form, domain, table } = &resource::named(args)?;
     if form.is_mapped() {

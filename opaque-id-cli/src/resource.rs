@@ -47,7 +47,7 @@ impl Resources {
     /// A found file is trusted if it belongs to the user, to root, or, if `trusts_sudo` is set, to the user
     /// of sudo.
     pub(crate) fn new(
-        args: &args::Resource,
+        args: &args::ResourceArgs,
         opener: &Opener,
         trusts_sudo: bool,
     ) -> Result<Self, Box<dyn Error>> {
@@ -282,7 +282,7 @@ const NO_FILE: &str = "no opaque-id.toml in this folder or above: write it (`opa
 /// wrong keys.
 fn given(
     prefix: &str,
-    args: &args::Resource,
+    args: &args::ResourceArgs,
     listed: Option<&resources::Resources>,
 ) -> Result<ResourceSettings, String> {
     let found = listed.and_then(|listed| Some((listed.file.display(), listed.all.get(prefix)?)));
@@ -318,7 +318,7 @@ fn given(
     Ok(found.clone())
 }
 
-pub(crate) fn named(args: &args::Resource) -> Result<ResourceSettings, Box<dyn Error>> {
+pub(crate) fn named(args: &args::ResourceArgs) -> Result<ResourceSettings, Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     let prefix = args.prefix.as_ref().ok_or("expected --prefix")?;
     Ok(given(prefix, args, listed.as_ref())?)
@@ -326,7 +326,7 @@ pub(crate) fn named(args: &args::Resource) -> Result<ResourceSettings, Box<dyn E
 
 /// Returns all resources of the file with sealed ids if nothing names others.
 pub(crate) fn settings(
-    args: &args::Resource,
+    args: &args::ResourceArgs,
     names: &[String],
 ) -> Result<Vec<ResourceSettings>, Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref(), true)?;
@@ -349,7 +349,7 @@ pub(crate) fn settings(
     named.collect()
 }
 
-pub(crate) fn audience_keyring(args: &args::Resource, keyring: &Keyring) -> Keyring {
+pub(crate) fn audience_keyring(args: &args::ResourceArgs, keyring: &Keyring) -> Keyring {
     args.audience.as_deref().map_or_else(|| keyring.clone(), |name| keyring.for_audience(name))
 }
 

@@ -66,7 +66,7 @@ impl Subkeys {
         Resources { file: self.file.clone().into(), all: all.collect() }
     }
 
-    pub(crate) fn check(&self, args: &args::Resource) -> Result<(), String> {
+    pub(crate) fn check(&self, args: &args::ResourceArgs) -> Result<(), String> {
         match (&args.prefix, &args.audience) {
             (Some(prefix), _) if !self.all.contains_key(prefix) => {
                 Err(format!("expected subkeys of `{prefix}`, found {}", self.holds()))

@@ -12,7 +12,7 @@ use crate::call::{
 use crate::column::ColumnName;
 use crate::dictionary::trained;
 use crate::encoding::Encoding;
-use crate::error::{Location, Problem};
+use crate::error::{Location, TableError};
 use crate::format::{Row, Value};
 use crate::group::Group;
 use crate::id_column::IdColumn;
@@ -27,7 +27,7 @@ pub struct Calls {
     pub(crate) table: Arc<Table>,
 }
 
-pub(crate) type PlacedRow = Result<(u128, Row), Problem>;
+pub(crate) type PlacedRow = Result<(u128, Row), TableError>;
 
 impl Calls {
     /// With contents, the call writes them if the table is new.
@@ -39,7 +39,7 @@ impl Calls {
         expected: Option<Requirements>,
         contents: Option<&TableMetadata>,
         is_column: bool,
-    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
         let table = Table::new(keyring, domain, name, ids, expected)?;
         let first = contents.map(|contents| First::new(&table, contents, is_column)).transpose()?;
         let calls = Self { table: Arc::new(table) };
@@ -49,7 +49,7 @@ impl Calls {
 
     pub(crate) fn call<'c, R, F>(&self, call: impl FnOnce(Disconnected) -> F) -> PackCall<'c, R>
     where
-        F: Future<Output = Result<R, Problem>> + Send + 'c,
+        F: Future<Output = Result<R, TableError>> + Send + 'c,
     {
         let table = Arc::clone(&self.table);
         PackCall::new(RETRY_FOR, |session| call(Disconnected::new(session, table)))
@@ -89,7 +89,7 @@ impl Calls {
     /// Trains a dictionary from samples. Samples with groups contribute only texts that many groups share.
     pub fn train_from(
         &self,
-        samples: Result<Vec<Value>, Problem>,
+        samples: Result<Vec<Value>, TableError>,
         bytes: usize,
     ) -> PackCall<'static, ()> {
         self.call(move |session| async move {
@@ -98,9 +98,9 @@ impl Calls {
         })
     }
 
-    pub(crate) fn sample<V, E: Encoding<V>>(&self, value: &V) -> Result<Value, Problem> {
+    pub(crate) fn sample<V, E: Encoding<V>>(&self, value: &V) -> Result<Value, TableError> {
         let name = self.table.name().to_owned();
-        E::encode(value).map(Value::from).map_err(|reason| Problem::Value {
+        E::encode(value).map(Value::from).map_err(|reason| TableError::Value {
             location: Location { name: format!("a sample for {name}"), id: None },
             reason,
         })
@@ -165,7 +165,7 @@ impl Calls {
     pub fn erase(&self, group: Group) -> PackCall<'static, ()> {
         self.call(move |session| async move {
             let id = session.table().opened()?.group_id(group);
-            let id = id.ok_or_else(|| Problem::Mismatch {
+            let id = id.ok_or_else(|| TableError::Mismatch {
                 table: session.table().name().to_owned(),
                 expected: "rows in groups".to_owned(),
                 found: "rows without groups".to_owned(),
@@ -183,7 +183,7 @@ impl Calls {
         UnreadRange::new(0, self.table.statements.ids().max(), false)
     }
 
-    pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {
-        Problem::Value { location: self.table.location_of_row(place), reason }
+    pub(crate) fn invalid(&self, place: u128, reason: String) -> TableError {
+        TableError::Value { location: self.table.location_of_row(place), reason }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Codec, Dictionary, Value};
 
 /// The number of groups that must share each text.
@@ -29,14 +29,14 @@ const HEADER_END: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 const PASSES: usize = 8;
 
 /// Samples with a group contribute only texts that 20 groups share.
-pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Vec<u8>, Problem> {
+pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Vec<u8>, TableError> {
     if bytes < SMALLEST {
-        return Err(Problem::Settings {
+        return Err(TableError::Settings {
             table: table.to_owned(),
             reason: format!("expected a dictionary of {SMALLEST} bytes or more, found {bytes}"),
         });
     }
-    let failed = |reason| Problem::Training { rows: samples.len(), reason };
+    let failed = |reason| TableError::Training { rows: samples.len(), reason };
     let train = |samples: &[&[u8]]| {
         let trained = zstd::dict::from_samples(samples, bytes);
         trained.map_err(|error| failed(error.to_string()))

@@ -21,7 +21,7 @@ pub enum PackError<E> {
     /// Outside of a transaction, the call was retried until its time was up, but not after a timeout.
     Conflict(E),
     /// The content of the table is wrong or missing.
-    Problem(Problem),
+    Table(TableError),
 }
 
 impl<E: fmt::Display> fmt::Display for PackError<E> {
@@ -45,7 +45,7 @@ impl<E: fmt::Display> fmt::Display for PackError<E> {
             Self::Conflict(_) => f.write_str(
                 "conflict with another transaction: roll back and retry the whole transaction",
             ),
-            Self::Problem(problem) => problem.fmt(f),
+            Self::Table(problem) => problem.fmt(f),
         }
     }
 }
@@ -54,14 +54,14 @@ impl<E: Error + 'static> Error for PackError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Database(error) | Self::Conflict(error) => Some(error),
-            Self::Problem(problem) => problem.source(),
+            Self::Table(problem) => problem.source(),
         }
     }
 }
 
-impl<E> From<Problem> for PackError<E> {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
+impl<E> From<TableError> for PackError<E> {
+    fn from(problem: TableError) -> Self {
+        Self::Table(problem)
     }
 }
 
@@ -70,7 +70,7 @@ impl<E> PackError<E> {
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         match self {
-            Self::Problem(problem) => problem.location(),
+            Self::Table(problem) => problem.location(),
             Self::Database(_) | Self::Conflict(_) => None,
         }
     }
@@ -108,7 +108,7 @@ impl fmt::Debug for Location {
 /// The reason why a call on a table of packs is refused although no statement failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum TableError {
     /// A row, a pack, a value, a dictionary or the settings cannot be read.
     #[error("{location} cannot be read")]
     #[non_exhaustive]
@@ -284,7 +284,7 @@ pub enum Problem {
 const SHOWN: usize = 100;
 
 /// Adds a problem, or only counts it if there are enough of its kind.
-pub(crate) fn add(problems: &mut Vec<Problem>, more: &mut u64, problem: Problem) {
+pub(crate) fn add(problems: &mut Vec<TableError>, more: &mut u64, problem: TableError) {
     let kind = discriminant(&problem);
     match problems.iter().filter(|other| discriminant(*other) == kind).nth(SHOWN - 1) {
         None => problems.push(problem),
@@ -292,7 +292,7 @@ pub(crate) fn add(problems: &mut Vec<Problem>, more: &mut u64, problem: Problem)
     }
 }
 
-impl Problem {
+impl TableError {
     /// Returns the location of the problem, if it has one.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
@@ -315,12 +315,12 @@ impl Problem {
 }
 
 #[doc(hidden)]
-impl<E> From<RunError<E, Problem>> for PackError<E> {
-    fn from(error: RunError<E, Problem>) -> Self {
+impl<E> From<RunError<E, TableError>> for PackError<E> {
+    fn from(error: RunError<E, TableError>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
-            RunError::Call(problem) => Self::Problem(problem),
+            RunError::Call(problem) => Self::Table(problem),
         }
     }
 }

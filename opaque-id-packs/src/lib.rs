@@ -30,7 +30,7 @@ mod name;
 mod order;
 #[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
 mod pack_table;
-#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
+#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `TableError`")]
 mod packs;
 #[doc(hidden)]
 mod runtime;
@@ -53,7 +53,7 @@ pub use self::call::{Conversion, Converted, Rekeyed, Verified};
 pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Text, Undecoded};
 pub use self::encrypted::Encrypted;
-pub use self::error::{Location, PackError, Problem};
+pub use self::error::{Location, PackError, TableError};
 pub use self::group::Group;
 pub use self::index::{Blind, Fingerprint, Normalizer};
 pub use self::merged::Merged;

@@ -11,7 +11,7 @@ use opaque_id_sql::Dialect;
 use crate::call::{self, PackCall, UnreadRange};
 use crate::calls::Calls;
 use crate::encoding::Encoding;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Row, Value};
 use crate::name::TableName;
 use crate::order::{self, Order};
@@ -54,7 +54,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
         let expected = Requirements {
             encoding: E::NAME,
@@ -202,23 +202,23 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    fn place(&self, id: T::Internal) -> Result<u128, Problem> {
+    fn place(&self, id: T::Internal) -> Result<u128, TableError> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
 
-    fn row(&self, place: u128, value: &V) -> Result<Row, Problem> {
+    fn row(&self, place: u128, value: &V) -> Result<Row, TableError> {
         let bytes = E::encode(value).map_err(|reason| self.invalid(place, reason))?;
         let state = self.table.opened()?;
         let group = E::group(value).and_then(|group| state.group_id(group));
         Ok(Row::Value(Value::new(bytes, group)))
     }
 
-    fn value(&self, place: u128, value: Value) -> Result<V, Problem> {
+    fn value(&self, place: u128, value: Value) -> Result<V, TableError> {
         E::decode(&value).map_err(|reason| self.invalid(place, reason))
     }
 }
 
-fn with_source(problem: &Problem) -> String {
+fn with_source(problem: &TableError) -> String {
     let source = std::error::Error::source(problem);
     source.map_or_else(|| problem.to_string(), |source| format!("{problem}: {source}"))
 }

@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified};
 use crate::calls::Calls;
 use crate::column::{ColumnName, Quoted};
-use crate::error::{Location, Problem};
+use crate::error::{Location, TableError};
 use crate::format::{Kind, Row, Value};
 use crate::index::Normalizer;
 use crate::name::TableName;
@@ -34,7 +34,7 @@ pub struct RuntimePage<K> {
     /// The rows.
     pub rows: Vec<(K, Vec<u8>)>,
     /// Unreadable and missing packs and rows.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TableError>,
 }
 
 /// The tables that a tool creates.
@@ -56,7 +56,7 @@ impl<K: Key> RuntimePacks<K> {
         domain: &str,
         name: impl Into<TableName>,
         hides_keys: bool,
-    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
         let ids = order::id_column::<K::Repr>(hides_keys);
         let (calls, call) =
             Calls::open(keyring.into(), domain, name.into(), ids, None, None, false)?;
@@ -73,7 +73,7 @@ impl<K: Key> RuntimePacks<K> {
         encoding: &str,
         layout: Layout,
         has_groups: bool,
-    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
         let (hides_keys, is_column) = (layout == Layout::ByEncryptedKey, layout == Layout::Column);
         let ids = order::id_column::<K::Repr>(hides_keys);
         let contents = Some(TableMetadata::new(settings, encoding, hides_keys, has_groups));
@@ -115,7 +115,7 @@ impl<K: Key> RuntimePacks<K> {
         to: Conversion,
         normalizer: Option<Normalizer>,
         progress: impl FnMut(u64) + Send + 'static,
-    ) -> Result<PackCall<'static, Converted>, Problem> {
+    ) -> Result<PackCall<'static, Converted>, TableError> {
         Ok(self.calls.convert(column, to, self.reader(normalizer)?, progress))
     }
 
@@ -124,7 +124,7 @@ impl<K: Key> RuntimePacks<K> {
         column: &ColumnName,
         normalizer: Option<Normalizer>,
         progress: impl FnMut(u64) + Send + 'static,
-    ) -> Result<PackCall<'static, Verified>, Problem> {
+    ) -> Result<PackCall<'static, Verified>, TableError> {
         let read = match normalizer {
             None if !column.has_plaintext() => None,
             _ => Some(self.reader(normalizer)?),
@@ -133,10 +133,10 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Without a normalizer, values are JSON. The application alone knows the group of a value.
-    fn reader(&self, normalizer: Option<Normalizer>) -> Result<Reader<'static>, Problem> {
+    fn reader(&self, normalizer: Option<Normalizer>) -> Result<Reader<'static>, TableError> {
         let contents = &self.table.opened()?.contents;
         if contents.groups.is_some() {
-            return Err(Problem::Mismatch {
+            return Err(TableError::Mismatch {
                 table: self.table.name().to_owned(),
                 expected: "values without groups".to_owned(),
                 found:
@@ -161,22 +161,22 @@ impl<K: Key> RuntimePacks<K> {
         }))
     }
 
-    pub fn hides_keys(&self) -> Result<bool, Problem> {
+    pub fn hides_keys(&self) -> Result<bool, TableError> {
         Ok(self.table.opened()?.contents.order.is_some())
     }
 
-    pub fn has_groups(&self) -> Result<bool, Problem> {
+    pub fn has_groups(&self) -> Result<bool, TableError> {
         Ok(self.table.opened()?.contents.groups.is_some())
     }
 
-    pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
+    pub fn is_backup(&self, other: &Self) -> Result<bool, TableError> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
         Ok((&this.order, &this.groups, &this.encoding)
             == (&other.order, &other.groups, &other.encoding))
     }
 
-    pub fn encoding(&self) -> Result<String, Problem> {
+    pub fn encoding(&self) -> Result<String, TableError> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
@@ -274,7 +274,7 @@ impl<K: Key> RuntimePacks<K> {
         })
     }
 
-    fn place(&self, key: K) -> Result<u128, Problem> {
+    fn place(&self, key: K) -> Result<u128, TableError> {
         Ok(self.table.opened()?.place(order::number(key.into_repr())))
     }
 }

@@ -1,6 +1,6 @@
 //! The division of rows into packs of the table's size.
 
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
 use crate::stored::StoredRow;
 use crate::table::{State, Table, next_version};
@@ -25,7 +25,7 @@ pub(crate) fn encrypt(
     version: i64,
     pack: Pack,
     groups: &GroupKeys,
-) -> Result<Vec<StoredRow>, Problem> {
+) -> Result<Vec<StoredRow>, TableError> {
     let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
     let Pack { mut id, end, mut rows } = pack;
     let (codec, capacity) = (state.pack_codec(), limit * ASSUMED_RATIO);
@@ -82,7 +82,7 @@ impl Split<'_> {
         id: u128,
         rows: &mut Rows,
         count: usize,
-    ) -> Result<Option<Plaintext>, Problem> {
+    ) -> Result<Option<Plaintext>, TableError> {
         let rest = rows.split_off(count);
         let end = rest.first().map_or(self.end, |(key, _)| Some(*key));
         let pack = Pack { id, end, rows: std::mem::take(rows) };
@@ -101,7 +101,7 @@ impl Split<'_> {
         Ok(plaintext)
     }
 
-    fn fill(&mut self, id: u128, rows: &mut Rows) -> Result<(usize, Plaintext), Problem> {
+    fn fill(&mut self, id: u128, rows: &mut Rows) -> Result<(usize, Plaintext), TableError> {
         let (mut best, mut too_many, mut tries, mut percent) = (None, rows.len() + 2, 0, 98);
         loop {
             let fits = best.as_ref().map_or(0, |(count, _)| *count);
@@ -134,7 +134,7 @@ impl Split<'_> {
         id: u128,
         rows: &mut Rows,
         parts: &mut Option<usize>,
-    ) -> Result<(usize, Plaintext), Problem> {
+    ) -> Result<(usize, Plaintext), TableError> {
         let all = bytes(rows);
         let mut count = match parts {
             None => count_of(rows, self.capacity),

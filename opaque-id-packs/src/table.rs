@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::cache::{Cache, CacheStats, Cached, PackBacklog, SeenVersions};
 use crate::ciphers::Ciphers;
-use crate::error::{Location, Problem};
+use crate::error::{Location, TableError};
 use crate::format::{
     Codec, Dictionary, FormatError, GroupKey, GroupKeys, Kind, Pack, PackCipher, Padding, Place,
     Plaintext, Row, Value,
@@ -90,7 +90,7 @@ pub(crate) struct Groups {
     cipher: PackCipher,
 }
 
-pub(crate) type Unreadable = Vec<(u128, Problem)>;
+pub(crate) type Unreadable = Vec<(u128, TableError)>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
@@ -170,9 +170,9 @@ impl Table {
         name: TableName,
         ids: IdColumn,
         expected: Option<Requirements>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, TableError> {
         let table = name.table();
-        let plain = Codec::new(9, None).map_err(|source| Problem::Unreadable {
+        let plain = Codec::new(9, None).map_err(|source| TableError::Unreadable {
             location: location(ids, table, Kind::Settings, 0),
             source,
         })?;
@@ -221,16 +221,16 @@ impl Table {
         state.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn opened(&self) -> Result<Arc<State>, Problem> {
+    pub(crate) fn opened(&self) -> Result<Arc<State>, TableError> {
         self.state().ok_or_else(|| self.not_created())
     }
 
-    pub(crate) fn not_created(&self) -> Problem {
-        Problem::NotCreated { table: self.name.to_string() }
+    pub(crate) fn not_created(&self) -> TableError {
+        TableError::NotCreated { table: self.name.to_string() }
     }
 
-    pub(crate) fn settings_missing(&self) -> Problem {
-        Problem::Settings {
+    pub(crate) fn settings_missing(&self) -> TableError {
+        TableError::Settings {
             table: self.name.to_string(),
             reason: format!(
                 "expected settings in {0}_meta, as there are rows, found none: restore {0}_meta from a backup",
@@ -239,7 +239,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, StoredRow)>, Problem> {
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, StoredRow)>, TableError> {
         self.statements.read(rows).ok_or_else(|| self.wrong_columns())
     }
 
@@ -247,7 +247,7 @@ impl Table {
         &self,
         tier: Tier,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<StoredRow>, Problem> {
+    ) -> Result<Vec<StoredRow>, TableError> {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
     }
 
@@ -274,7 +274,7 @@ impl Table {
         &self,
         context: Context,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Option<StoredRow>, Problem> {
+    ) -> Result<Option<StoredRow>, TableError> {
         let state = self.opened()?;
         if !state.is_committed {
             let is_there = self.learn(context, rows)?;
@@ -295,7 +295,7 @@ impl Table {
             }
             match self.learn(context, rows) {
                 // The client keeps its own settings until the server has shown older ones for a minute.
-                Ok(_) | Err(Problem::Older { .. }) => {}
+                Ok(_) | Err(TableError::Older { .. }) => {}
                 Err(problem) => return Err(problem),
             }
             if context.is_in_transaction {
@@ -306,7 +306,7 @@ impl Table {
         Ok(None)
     }
 
-    fn versions(&self, rows: &[Vec<Cell>]) -> Result<BTreeMap<i64, i64>, Problem> {
+    fn versions(&self, rows: &[Vec<Cell>]) -> Result<BTreeMap<i64, i64>, TableError> {
         let version = |cells: &Vec<Cell>| match cells[..] {
             [Cell::Integer(id), Cell::Integer(version), _] => Ok((id, version)),
             _ => Err(self.wrong_columns()),
@@ -316,7 +316,7 @@ impl Table {
 
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones are
     /// ignored if another call's answer may have overtaken this one.
-    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
+    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, TableError> {
         let known = self.state().filter(|known| known.is_committed);
         let meta = self.versions(&rows)?;
         let mut contents = None;
@@ -389,7 +389,7 @@ impl Table {
         Ok(true)
     }
 
-    fn groups(&self, contents: &TableMetadata) -> Result<Option<Groups>, Problem> {
+    fn groups(&self, contents: &TableMetadata) -> Result<Option<Groups>, TableError> {
         let groups = contents.groups.as_deref().map(|keys| {
             let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
             let (order, key) = keys.split_first_chunk().ok_or_else(|| self.wrong_columns())?;
@@ -399,7 +399,7 @@ impl Table {
         groups.transpose()
     }
 
-    fn index(&self, contents: &TableMetadata) -> Result<Option<IndexKey>, Problem> {
+    fn index(&self, contents: &TableMetadata) -> Result<Option<IndexKey>, TableError> {
         let read = |digits| {
             let key =
                 read_bytes(digits).map(Zeroizing::new).and_then(|key| IndexKey::from_bytes(&key));
@@ -408,37 +408,37 @@ impl Table {
         contents.index().map(read).transpose()
     }
 
-    pub(crate) fn index_in_transaction(&self) -> Problem {
-        Problem::Settings {
+    pub(crate) fn index_in_transaction(&self) -> TableError {
+        TableError::Settings {
             table: self.name.to_string(),
             reason: "expected the first call of `with_index` outside of a transaction, found one"
                 .to_owned(),
         }
     }
 
-    pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, Problem> {
-        self.ciphers.derive_index().ok_or_else(|| Problem::Settings {
+    pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, TableError> {
+        self.ciphers.derive_index().ok_or_else(|| TableError::Settings {
             table: self.name.to_string(),
             reason: "expected a secret of your own for a blind index, found the example secret"
                 .to_owned(),
         })
     }
 
-    pub(crate) fn fingerprint(&self, state: &State, text: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn fingerprint(&self, state: &State, text: &str) -> Result<Vec<u8>, TableError> {
         let index = state.index.as_ref().ok_or_else(|| self.no_index());
         index.map(|index| index.fingerprint(text))
     }
 
     /// A column has a blind index in its name only, or in its type only.
-    pub(crate) fn no_index(&self) -> Problem {
-        Problem::Settings {
+    pub(crate) fn no_index(&self) -> TableError {
+        TableError::Settings {
             table: self.name.to_string(),
             reason: "expected a blind index, by `with_index` of the column and `ColumnName::index`, found only one of them or none"
                 .to_owned(),
         }
     }
 
-    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, StoredRow)>, Problem> {
+    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, StoredRow)>, TableError> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.wrong_columns())?;
@@ -454,7 +454,7 @@ impl Table {
     pub(crate) fn reencrypt_meta(
         &self,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<Result<StoredRow, Problem>>, Problem> {
+    ) -> Result<Vec<Result<StoredRow, TableError>>, TableError> {
         let current = self.cipher().header(0);
         let mut stored = self.stored_meta(rows)?;
         stored.retain(|(_, stored)| !stored.body.starts_with(&current));
@@ -465,13 +465,13 @@ impl Table {
         Ok(stored.into_iter().map(reencrypt).collect())
     }
 
-    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Problem>, Problem> {
+    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<TableError>, TableError> {
         let stored = self.stored_meta(rows)?.into_iter();
         let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
         Ok(stored.filter_map(read).collect())
     }
 
-    pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], Problem> {
+    pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], TableError> {
         let state = self.opened()?;
         let dictionary = state.contents.dictionary;
         Ok(match (tier, &state.groups) {
@@ -485,7 +485,7 @@ impl Table {
     pub(crate) fn encrypt_first_pack(
         &self,
         contents: &TableMetadata,
-    ) -> Result<StoredRow, Problem> {
+    ) -> Result<StoredRow, TableError> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None, &GroupKeys::default())
@@ -494,7 +494,7 @@ impl Table {
         Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
-    fn check(&self, contents: &TableMetadata) -> Result<(), Problem> {
+    fn check(&self, contents: &TableMetadata) -> Result<(), TableError> {
         let order = |hides_keys| match hides_keys {
             true => "rows by encrypted key",
             false => "rows in the order of their keys",
@@ -503,7 +503,7 @@ impl Table {
             true => "rows in groups",
             false => "rows without groups",
         };
-        let mismatch = |expected: &str, found: &str| Problem::Mismatch {
+        let mismatch = |expected: &str, found: &str| TableError::Mismatch {
             table: self.name.to_string(),
             expected: expected.to_owned(),
             found: found.to_owned(),
@@ -524,13 +524,13 @@ impl Table {
         self.check_settings(contents)
     }
 
-    pub(crate) fn check_settings(&self, contents: &TableMetadata) -> Result<(), Problem> {
+    pub(crate) fn check_settings(&self, contents: &TableMetadata) -> Result<(), TableError> {
         let is_written_through = contents.groups.is_some() && contents.settings.write_through;
         let through = "expected a table with groups to have recent rows, found write_through";
         let problem = contents.settings.problem();
         match problem.or_else(|| is_written_through.then(|| through.to_owned())) {
             None => Ok(()),
-            Some(reason) => Err(Problem::Settings { table: self.name.to_string(), reason }),
+            Some(reason) => Err(TableError::Settings { table: self.name.to_string(), reason }),
         }
     }
 
@@ -540,14 +540,14 @@ impl Table {
         &self,
         from: &TableMetadata,
         to: &TableMetadata,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let name = |contents: &TableMetadata| match contents.settings.write_through {
             true => "rows that are written through".to_owned(),
             false => "rows that are written into the recent table".to_owned(),
         };
         match from.settings.write_through == to.settings.write_through {
             true => Ok(()),
-            false => Err(Problem::Mismatch {
+            false => Err(TableError::Mismatch {
                 table: self.name.to_string(),
                 expected: name(to),
                 found: name(from),
@@ -555,15 +555,15 @@ impl Table {
         }
     }
 
-    fn read_settings(&self, stored: &StoredRow) -> Result<TableMetadata, Problem> {
+    fn read_settings(&self, stored: &StoredRow) -> Result<TableMetadata, TableError> {
         let json = self.read_meta(Kind::Settings, stored)?;
-        serde_json::from_slice(&json).map_err(|error| Problem::Settings {
+        serde_json::from_slice(&json).map_err(|error| TableError::Settings {
             table: self.name.to_string(),
             reason: format!("a newer version of this library may have written them: {error}"),
         })
     }
 
-    fn read_meta(&self, kind: Kind, stored: &StoredRow) -> Result<Vec<u8>, Problem> {
+    fn read_meta(&self, kind: Kind, stored: &StoredRow) -> Result<Vec<u8>, TableError> {
         match self.read_small(kind, stored)? {
             Row::Value(value) => Ok(value.to_vec()),
             Row::Deleted => {
@@ -573,7 +573,7 @@ impl Table {
     }
 
     /// The keyring's secrets encrypt settings, dictionaries and groups' keys.
-    fn read_small(&self, kind: Kind, stored: &StoredRow) -> Result<Row, Problem> {
+    fn read_small(&self, kind: Kind, stored: &StoredRow) -> Result<Row, TableError> {
         let plaintext = self.decrypt(None, kind, stored, &self.plain)?;
         Row::decode(&plaintext, &self.plain, &GroupKeys::default())
             .map_err(|source| self.unreadable(kind, stored.id, source))
@@ -585,7 +585,7 @@ impl Table {
         id: u128,
         version: i64,
         row: &Row,
-    ) -> Result<StoredRow, Problem> {
+    ) -> Result<StoredRow, TableError> {
         // The mark of an erased group is as long as a key.
         let padding = if kind == Kind::Key { Padding::Steps(64) } else { Padding::Padme };
         let plaintext = row.encode(&self.plain, padding, &GroupKeys::default());
@@ -614,7 +614,7 @@ impl Table {
     }
 
     /// Returns `None` if the group is erased.
-    pub(crate) fn open_key(&self, stored: &StoredRow) -> Result<Option<Arc<GroupKey>>, Problem> {
+    pub(crate) fn open_key(&self, stored: &StoredRow) -> Result<Option<Arc<GroupKey>>, TableError> {
         let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
             return Ok(None);
         };
@@ -633,7 +633,7 @@ impl Table {
         rows: Vec<Vec<Cell>>,
         is_to_write: bool,
         keys: &mut GroupKeys,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         for stored in self.read_tier(Tier::Keys, rows)? {
             let key = match self.open_key(&stored) {
                 Err(_) if !is_to_write => continue,
@@ -649,7 +649,7 @@ impl Table {
     }
 
     /// In order, so that two clients that make the same keys do not deadlock.
-    pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<StoredRow>, Problem> {
+    pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<StoredRow>, TableError> {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         let key = |id| {
@@ -660,11 +660,11 @@ impl Table {
         ids.into_iter().map(key).collect()
     }
 
-    pub(crate) fn erased_key(&self, id: u128) -> Result<StoredRow, Problem> {
+    pub(crate) fn erased_key(&self, id: u128) -> Result<StoredRow, TableError> {
         self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
     }
 
-    pub(crate) fn reencrypt_key(&self, stored: &StoredRow) -> Result<StoredRow, Problem> {
+    pub(crate) fn reencrypt_key(&self, stored: &StoredRow) -> Result<StoredRow, TableError> {
         let row = self.read_small(Kind::Key, stored)?;
         self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
     }
@@ -721,7 +721,7 @@ impl Table {
         id: u16,
         version: i64,
         bytes: &[u8],
-    ) -> Result<StoredRow, Problem> {
+    ) -> Result<StoredRow, TableError> {
         let row = Row::Value(bytes.to_owned().into());
         self.encrypt_small(meta_kind(id), id.into(), version, &row)
     }
@@ -730,8 +730,8 @@ impl Table {
         &self,
         version: i64,
         contents: &TableMetadata,
-    ) -> Result<StoredRow, Problem> {
-        let json = serde_json::to_vec(contents).map_err(|error| Problem::Settings {
+    ) -> Result<StoredRow, TableError> {
+        let json = serde_json::to_vec(contents).map_err(|error| TableError::Settings {
             table: self.name.to_string(),
             reason: error.to_string(),
         })?;
@@ -744,7 +744,7 @@ impl Table {
         id: u128,
         row: &Row,
         groups: &GroupKeys,
-    ) -> Result<StoredRow, Problem> {
+    ) -> Result<StoredRow, TableError> {
         if let Row::Value(value) = row {
             self.check_group(state, Kind::Row, id, value)?;
         }
@@ -764,10 +764,10 @@ impl Table {
         kind: Kind,
         id: u128,
         value: &Value,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         match state.groups.is_some() && value.group.is_none() {
             false => Ok(()),
-            true => Err(Problem::Value {
+            true => Err(TableError::Value {
                 location: self.location(kind, id),
                 reason: "expected a value of a group, because there are groups, found one without"
                     .to_owned(),
@@ -782,7 +782,7 @@ impl Table {
         id: u128,
         value: Option<Value>,
         groups: &GroupKeys,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, TableError> {
         let codec = &state.row_codec;
         value.iter().try_for_each(|value| self.check_group(state, Kind::Value, id, value))?;
         let plaintext = value
@@ -800,18 +800,18 @@ impl Table {
         id: u128,
         body: &[u8],
         groups: &GroupKeys,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, TableError> {
         let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
         if !state.has_dictionary(dictionary) {
             let location = self.location(Kind::Value, id);
-            return Err(Problem::UnknownDictionary { location, dictionary });
+            return Err(TableError::UnknownDictionary { location, dictionary });
         }
         let stored = StoredRow::new(id, 0, body.to_owned());
         let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
         let unreadable = |source| self.unreadable(Kind::Value, id, source);
         match Row::decode(&plaintext, codec, groups).map_err(unreadable)? {
             Row::Value(value) => Ok(value),
-            Row::Deleted => Err(Problem::Erased { location: self.location(Kind::Value, id) }),
+            Row::Deleted => Err(TableError::Erased { location: self.location(Kind::Value, id) }),
         }
     }
 
@@ -822,10 +822,10 @@ impl Table {
         Row::group_in(&plaintext)
     }
 
-    pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), Problem> {
+    pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), TableError> {
         match len <= MAX_VALUE {
             true => Ok(()),
-            false => Err(Problem::Value {
+            false => Err(TableError::Value {
                 location: self.location(kind, id),
                 reason: format!(
                     "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
@@ -839,7 +839,7 @@ impl Table {
         state: &State,
         stored: &StoredRow,
         groups: &GroupKeys,
-    ) -> Result<Row, Problem> {
+    ) -> Result<Row, TableError> {
         let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
         Row::decode(&plaintext, codec, groups)
             .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
@@ -884,7 +884,7 @@ impl Table {
         context: Context,
         stored: &StoredRow,
         groups: &GroupKeys,
-    ) -> Result<Arc<Pack>, Problem> {
+    ) -> Result<Arc<Pack>, TableError> {
         let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
         unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
     }
@@ -896,7 +896,7 @@ impl Table {
         context: Context,
         stored: &StoredRow,
         groups: &GroupKeys,
-    ) -> Result<(Arc<Pack>, Unreadable), Problem> {
+    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
         let decoded = Pack::decode_readable(stored.id, &plaintext, codec, groups);
@@ -904,7 +904,7 @@ impl Table {
         let (pack, unreadable) = decoded?;
         self.check_end(stored, pack.end)?;
         let problem = |(place, source)| {
-            (place, Problem::Unreadable { location: self.location_of_row(place), source })
+            (place, TableError::Unreadable { location: self.location_of_row(place), source })
         };
         Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
     }
@@ -917,13 +917,13 @@ impl Table {
         stored: &StoredRow,
         groups: &GroupKeys,
         key: u128,
-    ) -> Result<(Option<u128>, Option<Value>), Problem> {
+    ) -> Result<(Option<u128>, Option<Value>), TableError> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
         let (end, value) = Pack::find(stored.id, &plaintext, codec, groups, key).map_err(
             |source| match source {
                 FormatError::NoGroupKey => {
-                    Problem::Unreadable { location: self.location_of_row(key), source }
+                    TableError::Unreadable { location: self.location_of_row(key), source }
                 }
                 source => self.unreadable(Kind::Pack, stored.id, source),
             },
@@ -933,11 +933,15 @@ impl Table {
     }
 
     /// A pack must not reach into the next one (I4). An old body from before a split does.
-    pub(crate) fn check_end(&self, stored: &StoredRow, end: Option<u128>) -> Result<(), Problem> {
+    pub(crate) fn check_end(
+        &self,
+        stored: &StoredRow,
+        end: Option<u128>,
+    ) -> Result<(), TableError> {
         match (end, stored.next) {
             (_, None) => Ok(()),
             (Some(end), Some(next)) if end <= next => Ok(()),
-            _ => Err(Problem::Overlap { location: self.location(Kind::Pack, stored.id) }),
+            _ => Err(TableError::Overlap { location: self.location(Kind::Pack, stored.id) }),
         }
     }
 
@@ -947,7 +951,7 @@ impl Table {
         context: Context,
         stored: &StoredRow,
         groups: &GroupKeys,
-    ) -> Result<(Arc<Pack>, Unreadable), Problem> {
+    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
         let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
         // A transaction may see rows that are later rolled back.
         let is_whole = unreadable.is_empty() && !context.is_in_transaction;
@@ -966,14 +970,14 @@ impl Table {
         kind: Kind,
         id: u128,
         count: i64,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         if context.is_in_transaction {
             return Ok(());
         }
         match self.seen.later((kind, id), count, context.began) {
             None => Ok(()),
             Some(expected) => {
-                Err(Problem::Older { location: self.location(kind, id), expected, found: count })
+                Err(TableError::Older { location: self.location(kind, id), expected, found: count })
             }
         }
     }
@@ -983,7 +987,7 @@ impl Table {
         state: &'s State,
         kind: Kind,
         stored: &StoredRow,
-    ) -> Result<(&'s Codec, Plaintext), Problem> {
+    ) -> Result<(&'s Codec, Plaintext), TableError> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
         let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
         let codec = state.codecs.get(&found).map(|(_, codec)| codec);
@@ -997,7 +1001,7 @@ impl Table {
         kind: Kind,
         stored: &StoredRow,
         codec: &Codec,
-    ) -> Result<Plaintext, Problem> {
+    ) -> Result<Plaintext, TableError> {
         let place = place(kind, stored.id, stored.version);
         let opened = match groups {
             Some(groups) => groups.cipher.open(place, codec, &stored.body),
@@ -1006,16 +1010,16 @@ impl Table {
         opened.map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
-    pub(crate) fn wrong_columns(&self) -> Problem {
-        Problem::Columns { table: self.name.to_string() }
+    pub(crate) fn wrong_columns(&self) -> TableError {
+        TableError::Columns { table: self.name.to_string() }
     }
 
-    pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
-        Problem::Unreadable { location: self.location(kind, id), source }
+    pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> TableError {
+        TableError::Unreadable { location: self.location(kind, id), source }
     }
 
-    pub(crate) fn unwritable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
-        Problem::Unwritable { location: self.location(kind, id), source }
+    pub(crate) fn unwritable(&self, kind: Kind, id: u128, source: FormatError) -> TableError {
+        TableError::Unwritable { location: self.location(kind, id), source }
     }
 
     pub(crate) fn location(&self, kind: Kind, id: u128) -> Location {

@@ -14,7 +14,7 @@ use crate::calls::Calls;
 use crate::column::ColumnName;
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{GroupKeys, Kind, PackCipher, Value};
 use crate::index::Fingerprint;
 use crate::name::TableName;
@@ -44,7 +44,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
         let ids = order::id_column::<ReprOf<T>>(false);
         let expected =
             Requirements { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
@@ -67,7 +67,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Self { accepts_plaintext_until: Some(time), ..self }
     }
 
-    pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, Problem> {
+    pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, TableError> {
         let normalize = self.normalize.as_ref().ok_or_else(|| self.table.no_index())?;
         let state = self.table.opened()?;
         self.table.fingerprint(&state, &normalize(value)).map(Fingerprint::from_bytes)
@@ -88,7 +88,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             match (plaintext, encrypted) {
                 (Some(_), _) if !accepts => {
                     let location = self.table.location(Kind::Value, id_of);
-                    Err(Problem::Plaintext { location })
+                    Err(TableError::Plaintext { location })
                 }
                 // A writer that knows of no encryption has written it later.
                 (Some(plaintext), _) => Ok(Some(plaintext)),
@@ -105,7 +105,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         column: &ColumnName,
         to: Conversion,
         progress: impl FnMut(u64) + Send + 'static,
-    ) -> Result<PackCall<'c, Converted>, Problem> {
+    ) -> Result<PackCall<'c, Converted>, TableError> {
         Ok(self.calls.convert(column, to, self.reader(column)?, progress))
     }
 
@@ -113,12 +113,12 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         &'c self,
         column: &ColumnName,
         progress: impl FnMut(u64) + Send + 'static,
-    ) -> Result<PackCall<'c, Verified>, Problem> {
+    ) -> Result<PackCall<'c, Verified>, TableError> {
         let read = Some(self.reader(column)?);
         Ok(self.calls.verify(Some(column), read, progress))
     }
 
-    fn reader(&self, column: &ColumnName) -> Result<Reader<'_>, Problem> {
+    fn reader(&self, column: &ColumnName) -> Result<Reader<'_>, TableError> {
         if column.has_index() != self.normalize.is_some() {
             return Err(self.table.no_index());
         }
@@ -195,7 +195,12 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.call(move |session| self.decrypt_in(session, id, body))
     }
 
-    async fn decrypt_in(&self, session: Disconnected, id: u128, body: &[u8]) -> Result<V, Problem> {
+    async fn decrypt_in(
+        &self,
+        session: Disconnected,
+        id: u128,
+        body: &[u8],
+    ) -> Result<V, TableError> {
         let state = self.table.opened()?;
         let dictionary = PackCipher::dictionary_id(body);
         let is_known = dictionary.is_ok_and(|dictionary| state.has_dictionary(dictionary));
@@ -217,17 +222,17 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.decrypt_with(id, body, &keys)
     }
 
-    pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+    pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, TableError> {
         let (id, value) = self.encoded(id, value);
         self.encrypt_with(id, value?, &GroupKeys::default())
     }
 
-    pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
+    pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, TableError> {
         let id = order::number(*id.as_repr());
         self.decrypt_with(id, encrypted.as_bytes(), &GroupKeys::default())
     }
 
-    fn encoded(&self, id: T::Internal, value: &V) -> (u128, Result<Value, Problem>) {
+    fn encoded(&self, id: T::Internal, value: &V) -> (u128, Result<Value, TableError>) {
         let id = order::number(*id.as_repr());
         let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason));
         (id, bytes.and_then(|bytes| Ok(Value::new(bytes, self.group(value)?))))
@@ -238,17 +243,17 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         id: u128,
         value: Value,
         groups: &GroupKeys,
-    ) -> Result<Encrypted<T, V>, Problem> {
+    ) -> Result<Encrypted<T, V>, TableError> {
         let state = self.table.opened()?;
         self.table.encrypt_value(&state, id, Some(value), groups).map(Encrypted::from_bytes)
     }
 
-    fn decrypt_with(&self, id: u128, body: &[u8], groups: &GroupKeys) -> Result<V, Problem> {
+    fn decrypt_with(&self, id: u128, body: &[u8], groups: &GroupKeys) -> Result<V, TableError> {
         let value = self.table.open_value(&*self.table.opened()?, id, body, groups)?;
         E::decode(&value).map_err(|reason| self.invalid_value(id, reason))
     }
 
-    fn group(&self, value: &V) -> Result<Option<u128>, Problem> {
+    fn group(&self, value: &V) -> Result<Option<u128>, TableError> {
         let state = self.table.opened()?;
         Ok(E::group(value).and_then(|group| state.group_id(group)))
     }
@@ -259,8 +264,8 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         header.is_ok_and(|header| encrypted.as_bytes().starts_with(&header))
     }
 
-    fn invalid_value(&self, id: u128, reason: String) -> Problem {
-        Problem::Value { location: self.table.location(Kind::Value, id), reason }
+    fn invalid_value(&self, id: u128, reason: String) -> TableError {
+        TableError::Value { location: self.table.location(Kind::Value, id), reason }
     }
 }
 

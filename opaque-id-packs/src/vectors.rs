@@ -7,7 +7,7 @@ use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_sql::statement::Cell;
 use uuid::Uuid;
 
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::vectors::{self, Body, bytes, number};
 use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
 use crate::group::Group;
@@ -136,7 +136,7 @@ fn groups_are_read_with_their_own_keys_only() {
     let ids: Vec<_> = vector.groups.iter().map(|(_, id)| number(id)).collect();
     assert!(ids.len() >= 3);
     let source = |problem| match problem {
-        Problem::Unreadable { source, .. } => source,
+        TableError::Unreadable { source, .. } => source,
         problem => panic!("{problem}"),
     };
     for body in &vector.bodies {

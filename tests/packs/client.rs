@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use opaque_id_core::{IdRange, Internal, OpaqueId};
 use opaque_id_packs::format::FormatError;
 use opaque_id_packs::sqlx::{PackError, PackTable};
-use opaque_id_packs::{Encoding, Group, Grouped, InGroup, Json, Problem, Settings, Update};
+use opaque_id_packs::{Encoding, Group, Grouped, InGroup, Json, Settings, TableError, Update};
 use opaque_id_sqlx::{SupportedDatabase, retry};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::dropped::Moment;
@@ -336,7 +336,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
             };
             match done {
                 Ok(()) => did(true),
-                Err(PackError::Problem(Problem::Older { .. })) => {
+                Err(PackError::Table(TableError::Older { .. })) => {
                     let (since, calls) = refused.get_or_insert((Instant::now(), 0));
                     *calls += 1;
                     if since.elapsed() < REFUSED_FOR {
@@ -354,11 +354,11 @@ impl<E: Encoding<Row>> Client<'_, E> {
                     }
                 }
                 Err(PackError::Conflict(_)) => count("conflicts"),
-                Err(PackError::Problem(Problem::Outrun)) => count("calls that were outrun"),
-                Err(PackError::Problem(Problem::Training { .. })) => {
+                Err(PackError::Table(TableError::Outrun)) => count("calls that were outrun"),
+                Err(PackError::Table(TableError::Training { .. })) => {
                     count("dictionaries of too few rows")
                 }
-                Err(PackError::Problem(Problem::Unwritable {
+                Err(PackError::Table(TableError::Unwritable {
                     source: FormatError::ErasedGroup,
                     ..
                 })) => {
@@ -477,7 +477,7 @@ impl<E: Encoding<Row>> Client<'_, E> {
             Call::Train => packs.train(pool, 1_024).await,
             Call::Configure(settings) => packs.configure(pool, settings.clone()).await,
             Call::Verify => {
-                let is_refusal = |problem: &Problem| matches!(problem, Problem::Older { .. });
+                let is_refusal = |problem: &TableError| matches!(problem, TableError::Older { .. });
                 let mut problems = packs.verify(pool, |_| {}).await?.problems;
                 problems.retain(|problem| !is_refusal(problem));
                 if !problems.is_empty() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use opaque_id_core::IdRange;
 use opaque_id_packs::__private::PackCall;
-use opaque_id_packs::{Merged, Problem, Raw, Settings, TableName, Update};
+use opaque_id_packs::{Merged, Raw, Settings, TableError, TableName, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::ConnectionState;
 use opaque_id_sql::statement::{Answer, Statement};
@@ -214,7 +214,7 @@ fn settings_are_changed_or_the_call_ends() -> Result {
     world.execute(old)?;
     let ended = world.finish(table.configure(Settings::default())).err();
     let ended = ended.ok_or("the settings are older than this client knows")?;
-    assert!(matches!(ended.downcast_ref(), Some(Problem::Outrun)), "{ended}");
+    assert!(matches!(ended.downcast_ref(), Some(TableError::Outrun)), "{ended}");
     Ok(())
 }
 
@@ -296,7 +296,7 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
     world.execute("UPDATE entries_recent SET version = version - 1 WHERE id = 7")?;
     for _ in 0..2 {
         let refused = world.merge(&table).err().ok_or("merged what it cannot read")?;
-        assert!(matches!(refused.downcast_ref(), Some(Problem::Unreadable { .. })), "{refused}");
+        assert!(matches!(refused.downcast_ref(), Some(TableError::Unreadable { .. })), "{refused}");
         assert_eq!(world.count("entries_recent")?, 1);
     }
     world.finish(table.delete(&[id(7)]))?;
@@ -332,18 +332,18 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let in_mysql = ConnectionState { dialect: Dialect::MySql, ..INSIDE };
     for is_page in [false, true] {
         let refused = refusal(in_mysql, is_page)?;
-        assert!(matches!(refused.downcast_ref(), Some(Problem::Outrun)), "{refused}");
+        assert!(matches!(refused.downcast_ref(), Some(TableError::Outrun)), "{refused}");
     }
     // A client that changes the row reads the current one.
     let mut update = SteppedCall::new(table.update(id(9), |_| Update::Put(value(1))), in_mysql);
     update.answer(mixture.clone());
     assert!(update.statement().ok_or("it reads again")?.sql.contains("FOR UPDATE"));
     update.answer(mixture.clone());
-    assert!(matches!(update.state, Suspended::Ended(Err(Problem::Outrun))));
+    assert!(matches!(update.state, Suspended::Ended(Err(TableError::Outrun))));
     let in_postgres = ConnectionState { dialect: Dialect::Postgres, ..INSIDE };
     for connection in [ConnectionState { is_in_transaction: false, ..in_mysql }, in_postgres] {
         let refused = refusal(connection, false)?;
-        assert!(matches!(refused.downcast_ref(), Some(Problem::Gap { .. })), "{refused}");
+        assert!(matches!(refused.downcast_ref(), Some(TableError::Gap { .. })), "{refused}");
     }
     Ok(())
 }
@@ -499,7 +499,7 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
         let put = table.put([(id(1), &value(1))]);
         let refused =
             world.end(SteppedCall::new(put, connection)).err().ok_or("no such settings")?;
-        assert!(matches!(refused.downcast_ref(), Some(Problem::NotCreated { .. })), "{refused}");
+        assert!(matches!(refused.downcast_ref(), Some(TableError::NotCreated { .. })), "{refused}");
     }
     world.finish_outside(second)?;
     world.finish_outside(table.put([(id(1), &value(1))]))?;
@@ -535,7 +535,7 @@ fn all_rows_that_stay_are_counted() -> Result {
     world.execute("DELETE FROM entries_packs WHERE id > 2000")?;
     world.put_all(&table, &rows(1_990))?;
     let missing = world.merge(&table).err().ok_or("merged what no pack has")?;
-    assert!(matches!(missing.downcast_ref(), Some(Problem::Gap { .. })), "{missing}");
+    assert!(matches!(missing.downcast_ref(), Some(TableError::Gap { .. })), "{missing}");
     let left = world.count("entries_recent")?;
     assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
     Ok(())
@@ -723,7 +723,7 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish(table.train(1_024))?;
     world.put_all(&table, &rows[..3])?;
-    let verify = |world: &mut World| -> Result<Vec<Problem>> {
+    let verify = |world: &mut World| -> Result<Vec<TableError>> {
         let fresh = world.table(None)?;
         Ok(world.finish_outside(fresh.verify(None, None, |_| {}))?.problems)
     };
@@ -732,7 +732,7 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
         "DELETE FROM entries_meta WHERE id = 0; INSERT INTO entries_meta SELECT * FROM kept",
     )?;
     let problems = verify(&mut world)?;
-    let [Problem::Settings { reason, .. }] = &problems[..] else {
+    let [TableError::Settings { reason, .. }] = &problems[..] else {
         panic!("expected a problem of the settings, found {problems:?}");
     };
     assert!(reason.contains("expected dictionary 1"), "{reason}");

@@ -3,7 +3,7 @@
 use opaque_id_core::{Internal, Keyring, MasterSecret};
 use opaque_id_packs::__private::{Damage, RuntimePacks};
 use opaque_id_packs::format::Value;
-use opaque_id_packs::{Encoding, Problem, Raw};
+use opaque_id_packs::{Encoding, Raw, TableError};
 use opaque_id_sql::statement::Cell;
 use opaque_id_tests::Result;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
@@ -186,7 +186,7 @@ impl<E: Encoding<Vec<u8>>> Pairs<E> {
                         ops.iter().for_each(|(key, op)| note(*key, op.clone(), began, clock));
                     }
                     // The call had no effect.
-                    Err(problem) if *problem == Problem::Outrun || is_erased(problem) => {}
+                    Err(problem) if *problem == TableError::Outrun || is_erased(problem) => {}
                     // The pack is not yet restored.
                     Err(_) if pair.has(OperationKind::Restore) => {}
                     Err(problem) => return Err(problem.clone().into()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use opaque_id_core::{IdRange, Internal};
 use opaque_id_packs::__private::PackCall;
 use opaque_id_packs::format::FormatError;
-use opaque_id_packs::{Encoding, Group, Problem, Raw, Update};
+use opaque_id_packs::{Encoding, Group, Raw, TableError, Update};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
 use opaque_id_tests::{Result, random::Random};
@@ -219,7 +219,9 @@ impl<E: Encoding<Vec<u8>>> World<E> {
                 let ops = match ended {
                     Ok(ops) => ops,
                     // The call had no effect.
-                    Err(problem) if problem == Problem::Outrun || is_erased(&problem) => continue,
+                    Err(problem) if problem == TableError::Outrun || is_erased(&problem) => {
+                        continue;
+                    }
                     // The client itself has found a mutation.
                     Err(problem) if mutation.is_some() => return Err(problem.into()),
                     Err(problem) => panic!("seed {seed}: {problem}"),
@@ -310,8 +312,8 @@ impl<E: Encoding<Vec<u8>>> World<E> {
 }
 
 /// Returns whether a call was refused without effect because the group of a row is erased.
-pub(crate) fn is_erased(problem: &Problem) -> bool {
-    matches!(problem, Problem::Unwritable { source: FormatError::ErasedGroup, .. })
+pub(crate) fn is_erased(problem: &TableError) -> bool {
+    matches!(problem, TableError::Unwritable { source: FormatError::ErasedGroup, .. })
 }
 
 fn begin<'t, E: Encoding<Vec<u8>>>(
@@ -347,7 +349,7 @@ fn first_violation<E: Encoding<Vec<u8>>>(
     let mut world = World::<E>::with(keyring()?, is_written_through)?;
     for seed in 0..schedules {
         let histories = match world.schedule(seed, mutation) {
-            Err(error) if mutation.is_some() && error.is::<Problem>() => return Ok(Some(seed)),
+            Err(error) if mutation.is_some() && error.is::<TableError>() => return Ok(Some(seed)),
             histories => histories?,
         };
         if let Some((key, history)) =

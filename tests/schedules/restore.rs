@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use opaque_id_packs::__private::{Damage, RuntimePacks};
-use opaque_id_packs::{Encoding, Problem, Settings};
+use opaque_id_packs::{Encoding, Settings, TableError};
 use opaque_id_sql::statement::Value;
 use opaque_id_tests::{Result, random::Random};
 
@@ -224,7 +224,7 @@ fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     let earlier = "UPDATE entries_packs SET version = first.version, body = first.body FROM first";
     world.execute(earlier)?;
     let verified = world.finish_outside(packs.verify(None, None, |_| {}))?;
-    assert!(matches!(verified.problems[..], [Problem::Older { .. }]), "{:?}", verified.problems);
+    assert!(matches!(verified.problems[..], [TableError::Older { .. }]), "{:?}", verified.problems);
     let damage = |is_forced| RuntimePacks::<i64>::damage(&verified, is_forced).count();
     assert_eq!((damage(false), damage(true)), (0, 1));
     Ok(())

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{PackCall, Packs};
-use opaque_id_packs::{ByKey, Encoding, Group, Merged, Problem, Raw, Settings};
+use opaque_id_packs::{ByKey, Encoding, Group, Merged, Raw, Settings, TableError};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{ConnectionState, Reply};
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
@@ -76,12 +76,12 @@ pub(crate) struct SteppedCall<'c, R> {
 
 pub(crate) enum Suspended<R> {
     Before(Statement),
-    Ended(std::result::Result<R, Problem>),
+    Ended(std::result::Result<R, TableError>),
 }
 
 impl<'c, R> SteppedCall<'c, R> {
     pub(crate) fn new(call: PackCall<'c, R>, connection: ConnectionState) -> Self {
-        let state = Suspended::Ended(Err(Problem::Outrun));
+        let state = Suspended::Ended(Err(TableError::Outrun));
         let mut running = Self { call, connection, state };
         running.resume();
         running

@@ -42,7 +42,7 @@ pub(crate) struct Schema {
     name: String,
 }
 
-struct Resource<'r> {
+struct SqlResource<'r> {
     prefix: &'r str,
     key: KeyKind,
     form: FormKind,
@@ -80,7 +80,7 @@ impl Schema {
         only_subkeys: bool,
     ) -> Result<String, Box<dyn Error>> {
         let resources = resources.iter().map(|settings| {
-            Resource::new(settings, keyring)
+            SqlResource::new(settings, keyring)
                 .map_err(|error| Box::from(format!("`{}`: {error}", settings.prefix)))
         });
         let resources = resources.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
@@ -105,7 +105,7 @@ impl Schema {
     }
 }
 
-impl<'r> Resource<'r> {
+impl<'r> SqlResource<'r> {
     fn new(settings: &'r ResourceSettings, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
         let ResourceSettings { prefix, domain, key, form, .. } = settings;
         let (key, form, is_int) = (*key, *form, key.is_integer());

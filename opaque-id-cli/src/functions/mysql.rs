@@ -3,19 +3,19 @@
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
 
-use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
+use super::{COLUMNS, DIGITS, FF1_FIRST, SqlResource, header, rounds, usage};
 use crate::args::FunctionDialect;
 
 pub(super) fn install(
     schema: &str,
-    resources: &[Resource<'_>],
+    resources: &[SqlResource<'_>],
     only_subkeys: bool,
     dialect: FunctionDialect,
 ) -> String {
     let mut sql = header("For the client of the server, which stops at an error, or a driver.");
     if !only_subkeys {
         sql += &format!("CREATE DATABASE IF NOT EXISTS {schema};\n");
-        for Resource { prefix, .. } in resources {
+        for SqlResource { prefix, .. } in resources {
             sql += &format!(
                 "CREATE TABLE IF NOT EXISTS {schema}.subkeys_{prefix} (
     key_id TINYINT NOT NULL PRIMARY KEY,
@@ -60,7 +60,7 @@ SET SESSION sql_mode = '', SESSION collation_connection = ascii_bin;
 SET SESSION sql_mode = @opaque_id_sql_mode, SESSION collation_connection = @opaque_id_collation;
 ";
     sql += &format!("\n-- Who may use them:\n-- GRANT EXECUTE ON {schema}.* TO analyst;\n");
-    for Resource { prefix, .. } in resources {
+    for SqlResource { prefix, .. } in resources {
         sql += &usage(schema, prefix);
     }
     sql
@@ -121,8 +121,8 @@ impl Server<'_> {
     }
 }
 
-fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
-    let Resource { prefix, .. } = resource;
+fn functions(server: &Server<'_>, resource: &SqlResource<'_>) -> String {
+    let SqlResource { prefix, .. } = resource;
     let Server { schema, dialect } = server;
     let (seal, open) = match resource.form {
         FormKind::UUID => uuid(server, resource),
@@ -178,8 +178,8 @@ const ONCE: &str = "LIMIT 1";
 /// The whole text is one integer of 64 bits.
 const IS_INT: &str = "id = CAST(CAST(id AS SIGNED) AS CHAR)";
 
-fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
-    let Resource { prefix, .. } = resource;
+fn text(server: &Server<'_>, resource: &SqlResource<'_>) -> (String, String) {
+    let SqlResource { prefix, .. } = resource;
     let subkeys = server.subkeys(prefix);
     let (digits, hex_digits) = resource.first_group();
     let plain = match resource.is_int() {
@@ -247,7 +247,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     (seal, open)
 }
 
-fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
+fn short(server: &Server<'_>, resource: &SqlResource<'_>) -> (String, String) {
     let (seal_long, open_long) = text(server, resource);
     let subkeys = server.subkeys(resource.prefix);
     let first = server.encrypted(&format!("X'{FF1_FIRST}'"), "s.short");
@@ -311,7 +311,7 @@ fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
 }
 
 /// Ids of the uuid form and UUIDv7s have the same layout.
-fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
+fn uuid(server: &Server<'_>, resource: &SqlResource<'_>) -> (String, String) {
     let tag = "CAST(CONV(RIGHT(HEX(s.tag), 15), 16, 10) AS UNSIGNED)";
     let subkeys = server.subkeys(resource.prefix);
     let rounds = rounds(resource.key);

@@ -4,13 +4,13 @@
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
 
-use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
+use super::{COLUMNS, DIGITS, FF1_FIRST, SqlResource, header, rounds, usage};
 
 /// The schema of pgcrypto, if the database lacks it. It differs from the functions' schema, so that a dump
 /// without that one contains pgcrypto.
 const PGCRYPTO: &str = "opaque_id_pgcrypto";
 
-pub(super) fn install(schema: &str, resources: &[Resource<'_>], only_subkeys: bool) -> String {
+pub(super) fn install(schema: &str, resources: &[SqlResource<'_>], only_subkeys: bool) -> String {
     let mut sql = header(
         "For psql --set ON_ERROR_STOP=1, or any other client. It changes everything or nothing.",
     );
@@ -32,7 +32,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
     if only_subkeys {
         return sql + "COMMIT;\n";
     }
-    let both = |Resource { prefix, .. }: &Resource<'_>| {
+    let both = |SqlResource { prefix, .. }: &SqlResource<'_>| {
         format!("{schema}.seal_{prefix}, {schema}.open_{prefix}")
     };
     for functions in resources.iter().map(both) {
@@ -64,7 +64,7 @@ pub(super) fn drop(schema: &str, prefixes: &[&str]) -> String {
 }
 
 /// Nothing here runs objects that other roles have put into the schemas.
-fn create(schema: &str, resources: &[Resource<'_>]) -> String {
+fn create(schema: &str, resources: &[SqlResource<'_>]) -> String {
     let mut sql = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema};
 DO $pgcrypto$
@@ -78,7 +78,7 @@ $pgcrypto$;
 "
     );
     let columns = COLUMNS.map(|(name, _)| format!("{name} bytea")).join(", ");
-    for Resource { prefix, .. } in resources {
+    for SqlResource { prefix, .. } in resources {
         sql += &format!(
             "CREATE TABLE IF NOT EXISTS {schema}.subkeys_{prefix} (
     key_id smallint NOT NULL, seals boolean NOT NULL, {columns}
@@ -213,7 +213,7 @@ $guard$;
     )
 }
 
-fn subkeys(schema: &str, resource: &Resource<'_>) -> String {
+fn subkeys(schema: &str, resource: &SqlResource<'_>) -> String {
     let prefix = resource.prefix;
     let columns = COLUMNS.map(|(name, _)| name).join(", ");
     let rows = resource.rows(["false", "true"], |hex| format!("decode('{hex}', 'hex')"));
@@ -225,7 +225,7 @@ INSERT INTO {schema}.subkeys_{prefix} (key_id, seals, {columns}) VALUES
     )
 }
 
-fn functions(schema: &str, resource: &Resource<'_>) -> String {
+fn functions(schema: &str, resource: &SqlResource<'_>) -> String {
     let (seal, open) = match resource.form {
         FormKind::UUID => uuid(schema, resource),
         _ => text(schema, resource),
@@ -251,8 +251,8 @@ $body$, 'pgcrypto.', pgcrypto));
     function("seal", key, "text", seal) + &function("open", "text", key, open)
 }
 
-fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
-    let Resource { prefix, .. } = resource;
+fn text(schema: &str, resource: &SqlResource<'_>) -> (String, String) {
+    let SqlResource { prefix, .. } = resource;
     let subkeys = format!("{schema}.subkeys_{prefix} AS subkeys");
     let (digits, hex_digits) = resource.first_group();
     let bits = 4 * hex_digits;
@@ -422,7 +422,7 @@ fn short(prefix: &str, subkeys: &str) -> Short {
     Short { declared, seal, open, refused: " OR left(h, 7) = '0000000'" }
 }
 
-fn uuid(schema: &str, resource: &Resource<'_>) -> (String, String) {
+fn uuid(schema: &str, resource: &SqlResource<'_>) -> (String, String) {
     let subkeys = format!("{schema}.subkeys_{} AS subkeys", resource.prefix);
     let rounds: Vec<String> = (0..rounds(resource.key)).map(round).collect();
     let is_key = match resource.is_int() {

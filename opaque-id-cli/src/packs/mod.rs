@@ -10,7 +10,9 @@ use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::RuntimePacks;
-use opaque_id_packs::{ColumnName, Conversion, Location, Normalizer, Problem, TableName, Verified};
+use opaque_id_packs::{
+    ColumnName, Conversion, Location, Normalizer, TableError, TableName, Verified,
+};
 
 use crate::args::{ColumnArgs, Goal, NormalizerKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
@@ -204,7 +206,7 @@ async fn verify<K: ShownKey>(
     Ok(verified.problems.is_empty())
 }
 
-fn print(out: &mut impl Write, problems: &[Problem], more: u64) -> Result<String> {
+fn print(out: &mut impl Write, problems: &[TableError], more: u64) -> Result<String> {
     for problem in problems {
         writeln!(out, "{}", describe(problem, problem.location()))?;
     }

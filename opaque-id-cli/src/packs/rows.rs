@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use indicatif::ProgressBar;
-use opaque_id_packs::Problem;
+use opaque_id_packs::TableError;
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Retry, retry};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -203,7 +203,7 @@ async fn retried<T>(
 ) -> std::result::Result<T, PackError> {
     for attempt in 1.. {
         let is_conflict = |error: &PackError| match error {
-            PackError::Conflict(_) | PackError::Problem(Problem::Outrun) => true,
+            PackError::Conflict(_) | PackError::Table(TableError::Outrun) => true,
             PackError::Database(error) => retry(error) == Some(Retry::Again),
             _ => false,
         };
@@ -334,10 +334,10 @@ impl<'t, K: ShownKey> Import<'t, K> {
         let rows = batch.iter().map(|(_, key, value)| (*key, value.clone()));
         match self.put(rows.collect()).await {
             // Writing the rows one by one shows which is invalid.
-            Err(PackError::Problem(_)) => {
+            Err(PackError::Table(_)) => {
                 for (place, key, value) in batch {
                     match self.put(vec![(key, value)]).await {
-                        Err(refused @ PackError::Problem(_)) => self.refuse(place, "", &refused)?,
+                        Err(refused @ PackError::Table(_)) => self.refuse(place, "", &refused)?,
                         done => done?,
                     }
                 }
@@ -370,7 +370,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
         let present = match transaction.run(packs.present(&keys)).await {
             Ok(present) => present,
             // Writing the rows one by one shows which is invalid.
-            Err(PackError::Problem(_)) => HashSet::new(),
+            Err(PackError::Table(_)) => HashSet::new(),
             Err(error) => return Err(error),
         };
         for (place, key, value) in rows {
@@ -381,7 +381,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
             match transaction.run(packs.insert(*key, value.clone())).await {
                 Ok(true) => outcome.written += 1,
                 Ok(false) => outcome.kept += 1,
-                Err(PackError::Problem(problem)) if problem != Problem::Outrun => {
+                Err(PackError::Table(problem)) if problem != TableError::Outrun => {
                     let key = match place {
                         Place::Row => key.to_string(),
                         _ => String::new(),

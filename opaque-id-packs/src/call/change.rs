@@ -6,7 +6,7 @@ use opaque_id_sql::Dialect;
 
 use super::get::{Tiers, check_end, value_of};
 use super::session::{Attempts, Session};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Kind, Pack, PackCipher, Row};
 use crate::split;
 use crate::statement::IfLocked;
@@ -23,8 +23,8 @@ enum Read<'t> {
 pub(crate) async fn change(
     session: &mut Session,
     key: u128,
-    mut compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send,
-) -> Result<(), Problem> {
+    mut compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, TableError> + Send,
+) -> Result<(), TableError> {
     let mut attempts = Attempts::default();
     // A read of the latest rows ignores the snapshot of a transaction on MySQL.
     let mut reads_latest = false;
@@ -50,7 +50,7 @@ pub(crate) async fn change(
                 let pack =
                     session.table.open_pack(&state, session.context(), stored, session.groups())?;
                 let value = match value_of(session, &pack, key) {
-                    Err(Problem::Outrun) if !reads_latest => {
+                    Err(TableError::Outrun) if !reads_latest => {
                         reads_latest = true;
                         continue;
                     }
@@ -90,7 +90,7 @@ async fn write_row(
     key: u128,
     row: Row,
     read: Read<'_>,
-) -> Result<bool, Problem> {
+) -> Result<bool, TableError> {
     session.refresh().await?;
     session.ensure_keys(row.group().into_iter().collect(), false).await?;
     let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;

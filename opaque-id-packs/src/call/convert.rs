@@ -9,7 +9,7 @@ use opaque_id_sql::statement::Cell;
 use super::walk::{ColumnRow, EVERY_BODY, Progress, Values, refused};
 use super::{Disconnected, STATEMENT_BYTES, Session};
 use crate::column::ColumnName;
-use crate::error::{Problem, add};
+use crate::error::{TableError, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
 use crate::statement::{Source, Write};
@@ -46,13 +46,13 @@ pub struct Converted {
     pub encrypted: u64,
     /// Rows that stay as they are, because their value cannot be read or the database refuses the new one. There are up to 100 of each
     /// variant.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TableError>,
     /// How many other problems there are.
     pub more_problems: u64,
 }
 
 impl Converted {
-    fn add(&mut self, problem: Problem) {
+    fn add(&mut self, problem: TableError) {
         add(&mut self.problems, &mut self.more_problems, problem);
     }
 }
@@ -68,7 +68,7 @@ pub(crate) async fn convert(
     to: Conversion,
     read: Reader<'_>,
     mut progress: Progress,
-) -> Result<Converted, Problem> {
+) -> Result<Converted, TableError> {
     let mut session = session.connect().await;
     let mut converted = Converted::default();
     for _ in 0..PASSES {
@@ -102,8 +102,8 @@ pub(super) async fn check(
     session: &mut Session,
     column: &ColumnName,
     read: &Reader<'_>,
-    mut add: impl FnMut(Problem),
-) -> Result<(), Problem> {
+    mut add: impl FnMut(TableError),
+) -> Result<(), TableError> {
     let due =
         [(Source::Plaintext, column.has_plaintext()), (Source::Encrypted, column.has_index())];
     for (source, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
@@ -112,7 +112,7 @@ pub(super) async fn check(
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 if source == Source::Plaintext {
-                    add(Problem::Plaintext { location });
+                    add(TableError::Plaintext { location });
                     continue;
                 }
                 // The verification of the column has reported a value that cannot be read.
@@ -120,7 +120,7 @@ pub(super) async fn check(
                 if let Ok((_, text)) = read(&value)
                     && fingerprint(session, text.as_deref())? != found.index
                 {
-                    add(Problem::Fingerprint { location });
+                    add(TableError::Fingerprint { location });
                 }
             }
         }
@@ -141,7 +141,7 @@ fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
 }
 
 /// Returns the fingerprint of a text, or zeros without an index.
-fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, Problem> {
+fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, TableError> {
     let state = session.state()?;
     text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
 }
@@ -153,7 +153,7 @@ impl ColumnRow {
         session: &Session,
         column: &ColumnName,
         source: Source,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, TableError> {
         let (table, state) = (&session.table, session.state()?);
         if source != Source::Plaintext {
             let opened = table.open_value(&state, self.id, &self.bytes, session.groups())?;
@@ -170,13 +170,13 @@ impl ColumnRow {
 }
 
 /// Returns whether the plaintext is a text and the encoding is JSON.
-fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, Problem> {
+fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, TableError> {
     Ok(session.state()?.contents.encoding == "json" && !column.has_json())
 }
 
-fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> Problem {
+fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> TableError {
     let location = session.table.location(Kind::Value, id);
-    Problem::Value { location, reason: reason.into() }
+    TableError::Value { location, reason: reason.into() }
 }
 
 impl Write {
@@ -197,7 +197,7 @@ impl Write {
         page: Vec<ColumnRow>,
         read: &Reader<'_>,
         converted: &mut Converted,
-    ) -> Result<Vec<StoredRow>, Problem> {
+    ) -> Result<Vec<StoredRow>, TableError> {
         let mut values = Vec::new();
         for found in page {
             let bytes = found.value(session, column, self.source());
@@ -208,7 +208,7 @@ impl Write {
                 Ok((value, text)) => {
                     values.push((found, value, fingerprint(session, text.as_deref())?))
                 }
-                Err(Problem::Erased { .. }) => {}
+                Err(TableError::Erased { .. }) => {}
                 Err(problem) => converted.add(problem),
             }
         }
@@ -238,7 +238,7 @@ impl Write {
         column: &ColumnName,
         id: u128,
         value: Value,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, TableError> {
         match self {
             Self::Index(_) => Ok(Vec::new()),
             Self::Encrypted => {
@@ -261,7 +261,7 @@ impl Write {
         column: &ColumnName,
         rows: Vec<StoredRow>,
         converted: &mut Converted,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let mut left = split(rows);
         while let Some(rows) = left.pop() {
             let write = session.sql().convert(column, self, &rows);
@@ -275,7 +275,7 @@ impl Write {
                     }
                 }
                 (Err(Failure::Duplicate), [row]) if self != Self::Plaintext => {
-                    converted.add(Problem::Duplicate { location: location(row) });
+                    converted.add(TableError::Duplicate { location: location(row) });
                 }
                 (Err(failure), [row]) => {
                     converted.add(refused(session, row.id, failure));
@@ -300,7 +300,7 @@ impl Write {
         rows: &[StoredRow],
         written: u64,
         converted: &mut Converted,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let mut lost = (rows.len() as u64).saturating_sub(written);
         let mut pages =
             Values { column, source: self.source(), from: rows.first().map(|row| row.id) };
@@ -313,7 +313,7 @@ impl Write {
             if !is_written && lost > 0 {
                 let location = session.table.location(Kind::Value, row.id);
                 let reason = "a trigger, rule or policy leaves the row as it is";
-                converted.add(Problem::Refused { location, reason });
+                converted.add(TableError::Refused { location, reason });
                 lost -= 1;
             }
         }

@@ -7,7 +7,7 @@ use opaque_id_sql::statement::Statement;
 
 use super::{Disconnected, Session};
 use crate::cache::{CacheStats, Cached};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::{StoredRow, Tier};
 use crate::table::{Unreadable, count};
@@ -15,7 +15,7 @@ use crate::table::{Unreadable, count};
 pub(crate) async fn get(
     session: Disconnected,
     mut keys: Vec<u128>,
-) -> Result<HashMap<u128, Value>, Problem> {
+) -> Result<HashMap<u128, Value>, TableError> {
     let mut found = HashMap::new();
     if keys.is_empty() {
         return Ok(found);
@@ -40,7 +40,7 @@ fn read_values(
     known: &[Cached],
     tiers: &Tiers,
     found: &mut HashMap<u128, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), TableError> {
     let table = &session.table;
     // No other row of the pack is needed. A known pack comes without its body, even if the cache is gone by
     // now.
@@ -85,7 +85,7 @@ fn open_cached(
     known: &[Cached],
     stored: &StoredRow,
     read: &mut CacheStats,
-) -> Result<(Arc<Pack>, Unreadable), Problem> {
+) -> Result<(Arc<Pack>, Unreadable), TableError> {
     let (table, context) = (&session.table, session.context());
     let is_known = |known: &&Cached| (known.pack.id, known.version) == (stored.id, stored.version);
     match known.iter().find(is_known) {
@@ -110,7 +110,10 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    pub(super) async fn read(session: &mut Session, statement: Statement) -> Result<Self, Problem> {
+    pub(super) async fn read(
+        session: &mut Session,
+        statement: Statement,
+    ) -> Result<Self, TableError> {
         let stored = session.query_tiers(statement).await?;
         let state = session.state()?;
         let mut tiers = Self { recent: HashMap::new(), packs: Vec::new() };
@@ -128,10 +131,10 @@ impl Tiers {
         Ok(tiers)
     }
 
-    pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&StoredRow, Problem> {
+    pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&StoredRow, TableError> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
         let location = || session.table.packs_location();
-        self.packs[..after].last().ok_or_else(|| Problem::Gap { location: location() })
+        self.packs[..after].last().ok_or_else(|| TableError::Gap { location: location() })
     }
 }
 
@@ -140,7 +143,7 @@ pub(super) fn value_of<'p>(
     session: &Session,
     pack: &'p Pack,
     key: u128,
-) -> Result<Option<&'p Value>, Problem> {
+) -> Result<Option<&'p Value>, TableError> {
     check_end(session, pack.id, pack.end, key)?;
     let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
     Ok(place.ok().map(|place| &pack.rows[place].1))
@@ -151,7 +154,7 @@ pub(super) fn check_end(
     id: u128,
     end: Option<u128>,
     key: u128,
-) -> Result<(), Problem> {
+) -> Result<(), TableError> {
     match end.is_some_and(|end| key >= end) {
         true => Err(session.gap_problem(session.table.location(Kind::Pack, id))),
         false => Ok(()),

@@ -15,7 +15,7 @@ use super::change::apply;
 use super::session::Session;
 use super::{Disconnected, STATEMENT_BYTES};
 use crate::cache::PackBacklog;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Kind, Row};
 use crate::merged::Merged;
 use crate::split;
@@ -30,7 +30,7 @@ const ROWS: i64 = 1_000;
 /// If other clients write meanwhile.
 const PASSES: u32 = 10;
 
-pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Problem> {
+pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, TableError> {
     let mut session = session.connect().await;
     let settings = session.state()?.contents.settings.clone();
     let mut merge = Merge {
@@ -93,7 +93,7 @@ struct Merge {
     is_out_of_date: bool,
     passes: u32,
     /// The first reason why rows had to stay. The call merges the other packs first.
-    problem: Option<Problem>,
+    problem: Option<TableError>,
 }
 
 #[derive(Clone, Copy)]
@@ -126,7 +126,7 @@ impl Merge {
         session: &mut Session,
         from: u128,
         is_checked: &mut bool,
-    ) -> Result<Survey, Problem> {
+    ) -> Result<Survey, TableError> {
         loop {
             let rows = session.query(session.sql().survey(from, SURVEYED)).await?;
             let survey = session.table.statements.read_survey(&rows);
@@ -143,7 +143,7 @@ impl Merge {
         &mut self,
         session: &mut Session,
         mut survey: Survey,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         survey.packs.sort_unstable_by_key(|(pack, ..)| *pack);
         for (pack, rows, bytes) in survey.packs {
             let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
@@ -170,7 +170,7 @@ impl Merge {
         session: &mut Session,
         task: PackTask,
         queue: &mut Vec<PackTask>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let limit = task.limit.min(self.window);
         let read = session.sql().read_to_merge(task.pack, task.from, limit);
         let stored = session.query_tiers(read).await?;
@@ -231,14 +231,14 @@ impl Merge {
         task: PackTask,
         limit: i64,
         stored: Vec<(Tier, StoredRow)>,
-    ) -> Result<(Option<NewPacks>, Option<u128>), Problem> {
+    ) -> Result<(Option<NewPacks>, Option<u128>), TableError> {
         let (table, state, groups) = (&session.table, session.state()?, session.groups());
         let (packs, mut rows): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
         // SQL does not promise the order of a UNION ALL.
         rows.sort_unstable_by_key(|(_, stored)| stored.id);
         let location = || table.location(Kind::Pack, task.pack);
-        let (_, stored) = packs.first().ok_or_else(|| Problem::Gap { location: location() })?;
+        let (_, stored) = packs.first().ok_or_else(|| TableError::Gap { location: location() })?;
         let (version, next) = (stored.version, stored.next);
         let mut pack =
             Arc::unwrap_or_clone(table.open_pack(&state, session.context(), stored, groups)?);
@@ -302,7 +302,7 @@ impl Merge {
         self.unmerged.rows = self.unmerged.rows.saturating_sub(read.rows);
         self.unmerged.bytes = self.unmerged.bytes.saturating_sub(read.bytes);
         if is_gap {
-            self.problem.get_or_insert(Problem::Gap { location: location() });
+            self.problem.get_or_insert(TableError::Gap { location: location() });
             self.leave_unmerged(task.pack);
         }
         // If there are more rows, a deletion may be among them.

@@ -39,13 +39,13 @@ pub(crate) use self::session::{Disconnected, Session};
 pub(crate) use self::train::{configure, make_index, train};
 pub(crate) use self::verify::verify;
 pub use self::verify::{Damage, Verified};
-use crate::error::Problem;
+use crate::error::TableError;
 
 /// The last body may exceed the limit.
 const STATEMENT_BYTES: u32 = 256 << 10;
 
 /// A call on a table of packs.
-pub type PackCall<'c, R> = Call<'c, R, Problem>;
+pub type PackCall<'c, R> = Call<'c, R, TableError>;
 
 #[cfg(test)]
 mod tests;

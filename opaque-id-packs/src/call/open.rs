@@ -2,7 +2,7 @@
 
 use super::walk::EVERY_BODY;
 use super::{Disconnected, Session};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::settings::TableMetadata;
 use crate::stored::{StoredRow, Tier};
 use crate::table::Table;
@@ -19,7 +19,7 @@ impl First {
         table: &Table,
         contents: &TableMetadata,
         is_column: bool,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, TableError> {
         table.check_settings(contents)?;
         let pack = (!is_column).then(|| table.encrypt_first_pack(contents)).transpose()?;
         let settings = table.encrypt_settings(1, contents)?;
@@ -27,7 +27,7 @@ impl First {
     }
 }
 
-pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<(), Problem> {
+pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableError> {
     let mut session = session.connect().await;
     if session.learn().await? {
         return Ok(());
@@ -46,7 +46,7 @@ pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<
 /// If a table without settings has rows, its settings were deleted or another client has just created it. New
 /// settings would replace the key of an order by encrypted key, the number of the dictionary, and the key of
 /// the groups' ids.
-async fn is_new(session: &mut Session, first: &First) -> Result<bool, Problem> {
+async fn is_new(session: &mut Session, first: &First) -> Result<bool, TableError> {
     let Some(pack) = &first.pack else {
         let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);
         return Ok(!first.is_grouped || session.query(read_keys).await?.is_empty());

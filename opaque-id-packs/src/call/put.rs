@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::session::Attempts;
 use super::{Disconnected, Page, STATEMENT_BYTES, Session, UnreadRange, change};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::Row;
 use crate::stored::StoredRow;
 
@@ -14,7 +14,7 @@ const ROWS: usize = 1_000;
 pub(crate) async fn put(
     session: Disconnected,
     rows: impl IntoIterator<Item = (u128, Row)>,
-) -> Result<(), Problem> {
+) -> Result<(), TableError> {
     // In order, so that two clients that write the same rows do not deadlock.
     let rows: BTreeMap<_, _> = rows.into_iter().collect();
     if rows.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) async fn put(
 pub(crate) async fn delete_range(
     session: Disconnected,
     mut rest: UnreadRange,
-) -> Result<u64, Problem> {
+) -> Result<u64, TableError> {
     let mut session = session.connect().await;
     let mut deleted = 0;
     while rest.keys.is_some() {
@@ -43,7 +43,7 @@ pub(crate) async fn delete_range(
     session.end(deleted).await
 }
 
-async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
+async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), TableError> {
     session.refresh().await?;
     if session.state()?.contents.settings.write_through {
         for (key, row) in rows {
@@ -77,7 +77,7 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
 fn encrypt(
     session: &Session,
     rows: &[(u128, Row)],
-) -> Result<(Vec<StoredRow>, Vec<StoredRow>), Problem> {
+) -> Result<(Vec<StoredRow>, Vec<StoredRow>), TableError> {
     let state = session.state()?;
     let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
     for (id, row) in rows {

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 
 use super::{Disconnected, Session};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::Tier;
 use crate::table::Unreadable;
 
 pub(crate) struct Page {
     pub(crate) rows: Vec<FoundRow>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<TableError>,
     pub(crate) rest: UnreadRange,
 }
 
-pub(crate) type FoundRow = (u128, Result<Value, Box<Problem>>);
+pub(crate) type FoundRow = (u128, Result<Value, Box<TableError>>);
 
 /// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
@@ -43,14 +43,14 @@ pub(crate) async fn page(
     session: Disconnected,
     rest: UnreadRange,
     is_lenient: bool,
-) -> Result<Page, Problem> {
+) -> Result<Page, TableError> {
     let mut session = session.connect().await;
     let page = Page::read_with(&mut session, rest, is_lenient.then(Vec::new)).await?;
     session.end(page).await
 }
 
 impl Page {
-    pub(crate) async fn read(session: &mut Session, rest: UnreadRange) -> Result<Self, Problem> {
+    pub(crate) async fn read(session: &mut Session, rest: UnreadRange) -> Result<Self, TableError> {
         Self::read_with(session, rest, None).await
     }
 
@@ -58,8 +58,8 @@ impl Page {
     async fn read_with(
         session: &mut Session,
         rest: UnreadRange,
-        mut problems: Option<Vec<Problem>>,
-    ) -> Result<Self, Problem> {
+        mut problems: Option<Vec<TableError>>,
+    ) -> Result<Self, TableError> {
         let Some((first, last)) = rest.keys else {
             return Ok(Self { rows: Vec::new(), problems: Vec::new(), rest });
         };
@@ -96,7 +96,7 @@ impl Page {
             }
         }
         let (Some((lowest, _)), Some((highest, _))) = (packs.first(), packs.last()) else {
-            return Err(Problem::Gap { location: session.table.packs_location() });
+            return Err(TableError::Gap { location: session.table.packs_location() });
         };
 
         let mut covered = (first, last);
@@ -141,7 +141,7 @@ impl Page {
     }
 }
 
-fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Problem> {
+fn note(problems: &mut Option<Vec<TableError>>, problem: TableError) -> Result<(), TableError> {
     match problems {
         Some(problems) => {
             problems.push(problem);
@@ -152,10 +152,10 @@ fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Pro
 }
 
 fn readable(
-    found: Vec<(u128, Result<Opened, Problem>)>,
+    found: Vec<(u128, Result<Opened, TableError>)>,
     are_full: bool,
-    problems: &mut Option<Vec<Problem>>,
-) -> Result<Vec<Opened>, Problem> {
+    problems: &mut Option<Vec<TableError>>,
+) -> Result<Vec<Opened>, TableError> {
     let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
     let ends = ids.into_iter().map(Some).chain([None]);
     let mut packs = Vec::with_capacity(found.len());
@@ -187,7 +187,7 @@ fn overlaid(
     merged(packed, recent).filter_map(row).collect()
 }
 
-type MayFail = (u128, Result<Row, Problem>);
+type MayFail = (u128, Result<Row, TableError>);
 
 /// A row of the second iterator replaces the first one's row with the same key.
 fn merged(

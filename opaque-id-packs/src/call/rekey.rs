@@ -12,7 +12,7 @@ use opaque_id_sql::statement::Statement;
 use super::walk::{EVERY_BODY, Progress, Source, Walk, refused};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::IfLocked;
@@ -44,7 +44,7 @@ pub(crate) struct Rekey {
     pub(crate) progress: Progress,
 }
 
-pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, Problem> {
+pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, TableError> {
     let mut session = session.connect().await;
     let Rekey { column, unused_for, progress } = rekey;
     let is_sweep = unused_for.is_some();
@@ -78,11 +78,11 @@ struct Run {
     progress: Progress,
     rekeyed: Rekeyed,
     /// The run continues with the other bodies.
-    problem: Option<Problem>,
+    problem: Option<TableError>,
 }
 
 impl Run {
-    async fn rekey_meta(&mut self, session: &mut Session) -> Result<(), Problem> {
+    async fn rekey_meta(&mut self, session: &mut Session) -> Result<(), TableError> {
         let rows = session.read_meta().await?;
         let reencrypted = session.table.reencrypt_meta(rows.clone())?;
         session.table.learn(session.context(), rows)?;
@@ -102,7 +102,7 @@ impl Run {
         Ok(())
     }
 
-    async fn walk(&mut self, session: &mut Session, source: Source<'_>) -> Result<(), Problem> {
+    async fn walk(&mut self, session: &mut Session, source: Source<'_>) -> Result<(), TableError> {
         let mut walk = Walk::new(source);
         loop {
             // A sweep reads current bodies too, because they may have rows of erased groups.
@@ -154,7 +154,7 @@ impl Run {
         session: &Session,
         source: Source<'_>,
         stored: &StoredRow,
-    ) -> Result<Option<Statement>, Problem> {
+    ) -> Result<Option<Statement>, TableError> {
         let (table, sql, groups) = (&session.table, session.sql(), session.groups());
         let state = session.state()?;
         let is_current = stored.body.starts_with(&source.current_header(session)?);
@@ -162,7 +162,7 @@ impl Run {
             Source::Column(column) => {
                 let value = match table.open_value(&state, stored.id, &stored.body, groups) {
                     // A sweep replaces the ciphertext of an erased group by a mark.
-                    Err(Problem::Erased { .. })
+                    Err(TableError::Erased { .. })
                         if self.is_sweep
                             && (!is_current
                                 || table.group_of_value(stored.id, &stored.body).is_some()) =>
@@ -170,7 +170,7 @@ impl Run {
                         None
                     }
                     Ok(value) if !is_current => Some(value),
-                    Ok(_) | Err(Problem::Erased { .. }) => return Ok(None),
+                    Ok(_) | Err(TableError::Erased { .. }) => return Ok(None),
                     Err(problem) => return Err(problem),
                 };
                 let is_mark = value.is_none();
@@ -208,7 +208,7 @@ impl Run {
         column: Option<&ColumnName>,
         dictionary: u16,
         unused_for: Duration,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let state = session.state()?;
         let (contents, old) = (&state.contents, state.dictionaries_before(dictionary));
         let age = unix_seconds().saturating_sub(contents.dictionary_since);
@@ -231,12 +231,12 @@ impl Run {
 
 /// Otherwise the caller may have named a wrong column, and the values of the right one still need the
 /// dictionaries.
-async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, Problem> {
+async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, TableError> {
     let Some(column) = column else { return Ok(true) };
     let values = Walk::new(Source::Column(column)).next(session, &EVERY_BODY).await?;
     let (state, groups) = (session.state()?, session.groups());
     Ok(values.iter().flatten().any(|stored| {
         let opened = session.table.open_value(&state, stored.id, &stored.body, groups);
-        matches!(opened, Ok(_) | Err(Problem::Erased { .. }))
+        matches!(opened, Ok(_) | Err(TableError::Erased { .. }))
     }))
 }

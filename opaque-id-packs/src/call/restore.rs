@@ -3,7 +3,7 @@
 
 use super::session::Attempts;
 use super::{Damage, Disconnected, STATEMENT_BYTES, Session};
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::{Pack, Row, Value};
 use crate::split;
 use crate::statement::IfLocked;
@@ -15,7 +15,7 @@ pub(crate) async fn restore(
     session: Disconnected,
     damage: Damage,
     rows: Vec<(u128, Value)>,
-) -> Result<bool, Problem> {
+) -> Result<bool, TableError> {
     let mut session = session.connect().await;
     let is_restored = match damage.recent {
         Some(version) => restore_row(&mut session, damage.first, version, rows).await?,
@@ -26,7 +26,10 @@ pub(crate) async fn restore(
 
 /// Omits rows of groups that were erased since the backup. A new key must not replace a missing one, because
 /// the old one may be restored and could then not read the rows.
-async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> Result<(), Problem> {
+async fn leave_erased(
+    session: &mut Session,
+    rows: &mut Vec<(u128, Value)>,
+) -> Result<(), TableError> {
     let mut groups: Vec<_> = rows.iter().filter_map(|(_, value)| value.group).collect();
     groups.sort_unstable();
     groups.dedup();
@@ -43,7 +46,7 @@ async fn restore_row(
     first: u128,
     version: i64,
     mut rows: Vec<(u128, Value)>,
-) -> Result<bool, Problem> {
+) -> Result<bool, TableError> {
     leave_erased(session, &mut rows).await?;
     let write = match rows.into_iter().next() {
         None => session.sql().delete_recent(&[StoredRow::new(first, version, Vec::new())]),
@@ -69,7 +72,7 @@ async fn restore_packs(
     session: &mut Session,
     damage: Damage,
     mut rows: Vec<(u128, Value)>,
-) -> Result<bool, Problem> {
+) -> Result<bool, TableError> {
     let Damage { first, mut end, .. } = damage;
     let mut attempts = Attempts::default();
     'read: loop {

@@ -11,7 +11,7 @@ use opaque_id_sql::call::{self, ConnectionState, RETRY_FOR};
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
-use crate::error::{Location, Problem};
+use crate::error::{Location, TableError};
 use crate::format::{GroupKeys, PackCipher};
 use crate::statement::Builder;
 use crate::stored::{StoredRow, Tier};
@@ -74,7 +74,7 @@ impl Session {
         self.table.statements.on(self.dialect())
     }
 
-    pub(super) fn state(&self) -> Result<Arc<State>, Problem> {
+    pub(super) fn state(&self) -> Result<Arc<State>, TableError> {
         self.table.opened()
     }
 
@@ -88,18 +88,18 @@ impl Session {
 
     /// On MySQL the transaction itself may have written the pack after another client had split it. Its
     /// snapshot does not show the new packs.
-    pub(super) fn gap_problem(&self, location: Location) -> Problem {
+    pub(super) fn gap_problem(&self, location: Location) -> TableError {
         let is_written_through =
             self.state().is_ok_and(|state| state.contents.settings.write_through);
         let is_mysql = self.dialect() == Dialect::MySql;
         match is_written_through && is_mysql && self.is_in_transaction() {
-            true => Problem::Outrun,
-            false => Problem::Gap { location },
+            true => TableError::Outrun,
+            false => TableError::Gap { location },
         }
     }
 
     /// This also notices changed settings in a transaction, because a process may use only transactions.
-    pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
+    pub(crate) async fn end<T>(mut self, result: T) -> Result<T, TableError> {
         if self.has_run && self.table.is_check_due() {
             self.read_settings().await?;
         }
@@ -109,7 +109,7 @@ impl Session {
     /// A long call must not go on with a dictionary that others have replaced, so it reads the settings once
     /// a minute. A new call must not write with settings that a transaction has read, because that
     /// transaction may have been rolled back.
-    pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
+    pub(super) async fn refresh(&mut self) -> Result<(), TableError> {
         let is_due = match self.has_run {
             true => !self.is_in_transaction() && self.table.is_check_due(),
             false => self.table.is_uncommitted(),
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Inserts a lost dictionary again.
-    pub(super) async fn read_settings(&mut self) -> Result<(), Problem> {
+    pub(super) async fn read_settings(&mut self) -> Result<(), TableError> {
         let meta = self.read_meta().await?;
         if let Some(lost) = self.table.check_state(self.context(), meta)? {
             // Another client may have inserted it.
@@ -131,14 +131,14 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, Problem> {
+    pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, TableError> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_meta()).await;
         self.read_rows(answer)
     }
 
     /// Returns whether there are settings.
-    pub(crate) async fn learn(&mut self) -> Result<bool, Problem> {
+    pub(crate) async fn learn(&mut self) -> Result<bool, TableError> {
         let meta = self.read_meta().await?;
         self.table.learn(self.context(), meta)
     }
@@ -147,7 +147,7 @@ impl Session {
     pub(super) async fn query(
         &mut self,
         mut statement: Statement,
-    ) -> Result<Vec<Vec<Cell>>, Problem> {
+    ) -> Result<Vec<Vec<Cell>>, TableError> {
         self.refresh().await?;
         self.groups.clear();
         loop {
@@ -174,13 +174,13 @@ impl Session {
     pub(super) async fn query_tiers(
         &mut self,
         statement: Statement,
-    ) -> Result<Vec<(Tier, StoredRow)>, Problem> {
+    ) -> Result<Vec<(Tier, StoredRow)>, TableError> {
         let rows = self.query(statement).await?;
         self.table.read(rows)
     }
 
     /// Returns how many rows the statement has changed.
-    pub(super) async fn write(&mut self, statement: Statement) -> Result<u64, Problem> {
+    pub(super) async fn write(&mut self, statement: Statement) -> Result<u64, TableError> {
         let answer = self.session.run(statement).await;
         self.read_changed(answer)
     }
@@ -189,7 +189,7 @@ impl Session {
     pub(super) async fn write_unless_duplicate(
         &mut self,
         statement: Statement,
-    ) -> Result<u64, Problem> {
+    ) -> Result<u64, TableError> {
         match self.session.try_run(statement).await {
             Some(answer) => self.read_changed(answer),
             None => Ok(0),
@@ -200,14 +200,14 @@ impl Session {
     pub(super) async fn try_rows(
         &mut self,
         statement: Statement,
-    ) -> Result<Result<u64, Failure>, Problem> {
+    ) -> Result<Result<u64, Failure>, TableError> {
         match self.session.try_rows(statement).await {
             Ok(answer) => self.read_changed(answer).map(Ok),
             Err(failure) => Ok(Err(failure)),
         }
     }
 
-    fn read_changed(&mut self, answer: Answer) -> Result<u64, Problem> {
+    fn read_changed(&mut self, answer: Answer) -> Result<u64, TableError> {
         self.has_run = true;
         match answer {
             Answer::Changed { rows, .. } => Ok(rows),
@@ -215,7 +215,7 @@ impl Session {
         }
     }
 
-    fn read_rows(&self, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
+    fn read_rows(&self, answer: Answer) -> Result<Vec<Vec<Cell>>, TableError> {
         match answer {
             Answer::Rows(rows) => Ok(rows),
             Answer::Changed { .. } => Err(self.table.wrong_columns()),
@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Returns whether one of the groups is erased.
-    pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, Problem> {
+    pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, TableError> {
         let unknown = self.take_known_keys(groups);
         if unknown.is_empty() {
             return Ok(false);
@@ -250,7 +250,7 @@ impl Session {
         &mut self,
         mut groups: Vec<u128>,
         rechecks_known: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         groups.sort_unstable();
         groups.dedup();
         let mut unknown = match rechecks_known {
@@ -266,7 +266,7 @@ impl Session {
             }
             if insertions == KEY_INSERTIONS {
                 // The server acknowledges the insertion and does not show the keys.
-                return Err(Problem::Outrun);
+                return Err(TableError::Outrun);
             }
             insertions += 1;
             // Another client may insert other keys first.
@@ -276,7 +276,7 @@ impl Session {
         Ok(())
     }
 
-    async fn learn_keys(&mut self, groups: &[u128], locks: bool) -> Result<(), Problem> {
+    async fn learn_keys(&mut self, groups: &[u128], locks: bool) -> Result<(), TableError> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_keys(groups, locks)).await;
         let rows = self.read_rows(answer)?;
@@ -303,12 +303,15 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    pub(super) async fn wait_after_loss(&mut self, session: &mut Session) -> Result<(), Problem> {
+    pub(super) async fn wait_after_loss(
+        &mut self,
+        session: &mut Session,
+    ) -> Result<(), TableError> {
         let since = self.first_lost.get_or_insert_with(Instant::now).elapsed();
         self.lost += 1;
         match session.is_in_transaction() {
-            true if self.lost > ATTEMPTS_IN_TRANSACTION => return Err(Problem::Outrun),
-            false if since > RETRY_FOR => return Err(Problem::Outrun),
+            true if self.lost > ATTEMPTS_IN_TRANSACTION => return Err(TableError::Outrun),
+            false if since > RETRY_FOR => return Err(TableError::Outrun),
             _ => {}
         }
         // Another client may have erased a group.

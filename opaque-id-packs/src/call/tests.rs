@@ -24,7 +24,7 @@ const OUTSIDE: ConnectionState =
 fn run<R>(
     call: &mut PackCall<'_, R>,
     mut answer: impl FnMut(&Statement) -> Answer,
-) -> Result<R, Problem> {
+) -> Result<R, TableError> {
     loop {
         match call.next(OUTSIDE) {
             ControlFlow::Break(done) => return done,
@@ -55,7 +55,7 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
         }
         false => Answer::Rows(Vec::new()),
     });
-    assert_eq!((ended, insertions), (Err(Problem::Outrun), KEY_INSERTIONS));
+    assert_eq!((ended, insertions), (Err(TableError::Outrun), KEY_INSERTIONS));
 }
 
 /// A sweep may have deleted the dictionary while the process was idle.

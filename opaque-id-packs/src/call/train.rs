@@ -3,7 +3,7 @@
 use super::session::Attempts;
 use super::{Disconnected, Page, Session, UnreadRange};
 use crate::dictionary::trained;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::settings::{Settings, TableMetadata, unix_seconds};
 use crate::table::next_version;
 
@@ -17,7 +17,7 @@ pub(crate) async fn configure(
     session: Disconnected,
     settings: Option<Settings>,
     dictionary: Option<Vec<u8>>,
-) -> Result<(), Problem> {
+) -> Result<(), TableError> {
     let mut session = session.connect().await;
     if let Some(settings) = settings {
         write(&mut session, |contents| contents.settings = settings.clone()).await?;
@@ -30,7 +30,7 @@ pub(crate) async fn configure(
 
 /// Two clients make the same key if they have the same sealing secret, and otherwise the first one to write
 /// it wins.
-pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
+pub(crate) async fn make_index(session: Disconnected) -> Result<(), TableError> {
     let mut session = session.connect().await;
     session.refresh().await?;
     if session.state()?.index.is_none() {
@@ -44,7 +44,7 @@ pub(crate) async fn make_index(session: Disconnected) -> Result<(), Problem> {
     session.end(()).await
 }
 
-pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Problem> {
+pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), TableError> {
     let mut session = session.connect().await;
     let enough = match session.state()?.groups {
         Some(_) => bytes.saturating_mul(SAMPLED).min(SHARED),
@@ -63,7 +63,10 @@ pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), Pro
     session.end(()).await
 }
 
-async fn write(session: &mut Session, change: impl Fn(&mut TableMetadata)) -> Result<(), Problem> {
+async fn write(
+    session: &mut Session,
+    change: impl Fn(&mut TableMetadata),
+) -> Result<(), TableError> {
     let mut attempts = Attempts::default();
     loop {
         session.learn().await?;
@@ -80,12 +83,12 @@ async fn write(session: &mut Session, change: impl Fn(&mut TableMetadata)) -> Re
     }
 }
 
-async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), Problem> {
+async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError> {
     let mut attempts = Attempts::default();
     let added = loop {
         session.learn().await?;
         let id = session.state()?.last_dictionary.checked_add(1);
-        let id = id.ok_or_else(|| Problem::Settings {
+        let id = id.ok_or_else(|| TableError::Settings {
             table: session.table.name().to_owned(),
             reason: "expected room for another dictionary, found 65,535".to_owned(),
         })?;

@@ -6,7 +6,7 @@ use super::convert::{Reader, check};
 use super::walk::{EVERY_BODY, Progress, Source, Walk};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
-use crate::error::{Problem, add};
+use crate::error::{TableError, add};
 use crate::format::{FormatError, Kind, PackCipher};
 use crate::stored::{StoredRow, Tier};
 
@@ -22,9 +22,9 @@ pub struct Verified {
     pub recent_rows: u64,
     /// The number of readable values of a column.
     pub values: u64,
-    /// The unreadable and missing packs and rows, up to 100 of each variant. [`Problem::location`] has the id in
+    /// The unreadable and missing packs and rows, up to 100 of each variant. [`TableError::location`] has the id in
     /// the database's form.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TableError>,
     /// How many other problems there are.
     pub more_problems: u64,
     pub(crate) damage: Vec<Damage>,
@@ -42,7 +42,7 @@ pub struct Damage {
 }
 
 impl Verified {
-    fn add(&mut self, problem: Problem) {
+    fn add(&mut self, problem: TableError) {
         add(&mut self.problems, &mut self.more_problems, problem);
     }
 }
@@ -64,7 +64,7 @@ pub(crate) async fn verify(
     column: Option<ColumnName>,
     read: Option<Reader<'_>>,
     mut progress: Progress,
-) -> Result<Verified, Problem> {
+) -> Result<Verified, TableError> {
     let mut session = session.connect().await;
     let mut run = Run::default();
     let meta = session.read_meta().await?;
@@ -108,19 +108,19 @@ struct Run {
 }
 
 impl Run {
-    fn unreadable(&mut self, problem: Problem, stored: &StoredRow, damage: Damage) {
-        if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
+    fn unreadable(&mut self, problem: TableError, stored: &StoredRow, damage: Damage) {
+        if let TableError::Unreadable { source: FormatError::NotGenuine, .. } = problem {
             self.in_doubt.push((self.verified.damage.len(), key_id(stored)));
         }
         self.damaged(problem, damage);
     }
 
-    fn damaged(&mut self, problem: Problem, damage: Damage) {
+    fn damaged(&mut self, problem: TableError, damage: Damage) {
         use FormatError::{Dictionary, NoDictionary, NoGroupKey, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
-            Problem::Older { .. }
-                | Problem::Unreadable {
+            TableError::Older { .. }
+                | TableError::Unreadable {
                     source: Dictionary { .. }
                         | NoDictionary { .. }
                         | NoGroupKey
@@ -138,12 +138,12 @@ impl Run {
         session: &Session,
         found: &[StoredRow],
         is_first: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         let state = session.state()?;
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
             let location = session.table.packs_location();
-            self.damaged(Problem::Gap { location }, Damage::from_packs(0, first));
+            self.damaged(TableError::Gap { location }, Damage::from_packs(0, first));
         }
         for stored in found {
             match session.table.open_readable(&state, session.context(), stored, session.groups()) {
@@ -157,7 +157,7 @@ impl Run {
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
                         let location = session.table.location(Kind::Pack, pack.id);
                         self.damaged(
-                            Problem::Gap { location },
+                            TableError::Gap { location },
                             Damage::from_packs(end, stored.next),
                         );
                     }
@@ -170,7 +170,7 @@ impl Run {
         Ok(())
     }
 
-    fn recent(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), Problem> {
+    fn recent(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), TableError> {
         let state = session.state()?;
         for stored in found {
             match session.table.open_row(&state, stored, session.groups()) {
@@ -179,7 +179,7 @@ impl Run {
                     self.has_opened(stored);
                 }
                 // The row is authentic, so a backup has nothing better.
-                Err(problem @ Problem::Unreadable { source: FormatError::NoGroupKey, .. }) => {
+                Err(problem @ TableError::Unreadable { source: FormatError::NoGroupKey, .. }) => {
                     self.verified.add(problem);
                 }
                 Err(problem) => {
@@ -198,11 +198,11 @@ impl Run {
         problems.for_each(|problem| self.verified.add(problem));
     }
 
-    fn values(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), Problem> {
+    fn values(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), TableError> {
         let state = session.state()?;
         for stored in found {
             match session.table.open_value(&state, stored.id, &stored.body, session.groups()) {
-                Ok(_) | Err(Problem::Erased { .. }) => {
+                Ok(_) | Err(TableError::Erased { .. }) => {
                     self.verified.values += 1;
                     self.has_opened(stored);
                 }
@@ -220,7 +220,7 @@ impl Run {
 
     /// The settings are read again after all bodies and must not be older than these, because the number of
     /// the dictionary only increases.
-    async fn settings(&mut self, session: &mut Session) -> Result<(), Problem> {
+    async fn settings(&mut self, session: &mut Session) -> Result<(), TableError> {
         match session.learn().await {
             Ok(true) => {}
             Ok(false) => self.verified.add(session.table.settings_missing()),
@@ -228,7 +228,7 @@ impl Run {
         }
         let (expected, found) = (self.dictionary, session.state()?.contents.dictionary);
         if found < expected {
-            self.verified.add(Problem::Settings {
+            self.verified.add(TableError::Settings {
                 table: session.table.name().to_owned(),
                 reason: format!(
                     "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \

@@ -5,7 +5,7 @@ use opaque_id_sql::statement::Cell;
 
 use super::Session;
 use crate::column::ColumnName;
-use crate::error::Problem;
+use crate::error::TableError;
 use crate::format::Kind;
 use crate::statement::Source as Of;
 use crate::stored::{StoredRow, Tier};
@@ -25,7 +25,7 @@ pub(super) enum Source<'c> {
 }
 
 impl Source<'_> {
-    pub(super) fn current_header(self, session: &Session) -> Result<[u8; 3], Problem> {
+    pub(super) fn current_header(self, session: &Session) -> Result<[u8; 3], TableError> {
         session.table.current_header(match self {
             Self::Tier(tier) => tier,
             Self::Column(_) => Tier::Recent,
@@ -49,7 +49,7 @@ impl<'c> Walk<'c> {
         &mut self,
         session: &mut Session,
         header: &[u8],
-    ) -> Result<Option<Vec<StoredRow>>, Problem> {
+    ) -> Result<Option<Vec<StoredRow>>, TableError> {
         let Some(from) = self.from.take() else { return Ok(None) };
         let tier = match self.source {
             Source::Tier(tier) => tier,
@@ -101,7 +101,7 @@ impl<'c> Values<'c> {
         &mut self,
         session: &mut Session,
         header: &[u8],
-    ) -> Result<Option<Vec<ColumnRow>>, Problem> {
+    ) -> Result<Option<Vec<ColumnRow>>, TableError> {
         let Some(from) = self.from.take() else { return Ok(None) };
         let read = session.sql().read_values(self.column, self.source, from, header, BODIES);
         let ids = session.table.statements.ids();
@@ -118,7 +118,7 @@ impl<'c> Values<'c> {
             rows.retain(|found| found.id < last);
             self.from = rows.last().and_then(|found| ids.after(found.id));
             if rows.is_empty() {
-                return Err(Problem::Value {
+                return Err(TableError::Value {
                     location: session.table.location(Kind::Value, last),
                     reason: format!(
                         "expected an id of its own, found {BODIES} values or more with it"
@@ -131,11 +131,11 @@ impl<'c> Values<'c> {
 }
 
 /// Returns the problem of a row that the database does not write.
-pub(super) fn refused(session: &Session, id: u128, failure: Failure) -> Problem {
+pub(super) fn refused(session: &Session, id: u128, failure: Failure) -> TableError {
     let reason = match failure {
         Failure::Refused(reason) => reason,
         Failure::Duplicate => "another row has it in a unique index",
         _ => "another transaction has locked the row",
     };
-    Problem::Refused { location: session.table.location(Kind::Value, id), reason }
+    TableError::Refused { location: session.table.location(Kind::Value, id), reason }
 }

@@ -10,8 +10,8 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ColumnName, Conversion, Encoding, Encrypted, Fingerprint, Json, Location, Normalizer, Problem,
-    Settings, TableName, Text,
+    ColumnName, Conversion, Encoding, Encrypted, Fingerprint, Json, Location, Normalizer, Settings,
+    TableError, TableName, Text,
 };
 use opaque_id_sql::Dialect;
 
@@ -113,7 +113,7 @@ pub trait ColumnShop: IntegerShop {
         column: &Self::Column<T, E>,
         id: IdOf<T>,
         encrypted: &Encrypted<T, String>,
-    ) -> std::result::Result<String, Problem>;
+    ) -> std::result::Result<String, TableError>;
     fn is_current<T: OpaqueId, E: Encoding<String>>(
         column: &Self::Column<T, E>,
         encrypted: &Encrypted<T, String>,
@@ -193,9 +193,9 @@ macro_rules! column_calls {
             column: &Self::Column<T, E>,
             id: $crate::conformance::shop::IdOf<T>,
             encrypted: &::opaque_id_packs::Encrypted<T, String>,
-        ) -> ::std::result::Result<String, ::opaque_id_packs::Problem> {
+        ) -> ::std::result::Result<String, ::opaque_id_packs::TableError> {
             column.decrypt(id, encrypted).map_err(|error| match error {
-                ::opaque_id_packs::PackError::Problem(problem) => problem,
+                ::opaque_id_packs::PackError::Table(problem) => problem,
                 error => panic!("a call without a statement: {error}"),
             })
         }
@@ -545,7 +545,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     trained.notes = S::encrypt(&notes, plain.id, &rows[0].1)?;
     assert!(trained.notes.as_bytes().len() < plain.notes.as_bytes().len());
     let unknown = S::decrypt(&other, plain.id, &trained.notes).err().ok_or("decrypted")?;
-    assert!(matches!(&unknown, Problem::UnknownDictionary { dictionary: 1, .. }), "{unknown:?}");
+    assert!(matches!(&unknown, TableError::UnknownDictionary { dictionary: 1, .. }), "{unknown:?}");
     assert!(message(&unknown).contains("`refresh`"), "{unknown}");
     let third = fresh::<S, S::User, Json>(shop).await?;
     assert_eq!(S::decrypt(&third, plain.id, &trained.notes)?, rows[0].1);
@@ -858,7 +858,7 @@ async fn columns_are_found_by_value<S: ColumnShop>(shop: &S, database: &Database
         database
             .execute(&format!("UPDATE profiles SET address_index = {wrong} WHERE id = {row}"))?;
         let problems = verify().await?.problems;
-        let [Problem::Fingerprint { location, .. }] = &problems[..] else {
+        let [TableError::Fingerprint { location, .. }] = &problems[..] else {
             return Err(format!("{wrong}: {problems:?}").into());
         };
         assert_eq!(location.expose_id(), Some(&*ada.id.as_repr().to_string()));
@@ -981,7 +981,7 @@ async fn columns_are_encrypted_while_clients_write<S: ColumnShop>(
     let problems = shop.verify(&column, &address(), |_| {}).await?.problems;
     assert!(
         !problems.is_empty()
-            && problems.iter().all(|problem| matches!(problem, Problem::Plaintext { .. })),
+            && problems.iter().all(|problem| matches!(problem, TableError::Plaintext { .. })),
         "{problems:?}"
     );
     let converted = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
@@ -1024,7 +1024,7 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
     let theirs = database.kind.bytes(S::encrypt(&column, ids[7], "Rome")?.as_bytes());
     database.execute(&format!("UPDATE profiles SET address = {theirs} WHERE id = {}", row(7)))?;
     let converted = shop.convert(&column, &address(), Conversion::Encrypted, |_| {}).await?;
-    let [Problem::Duplicate { location, .. }] = &converted.problems[..] else {
+    let [TableError::Duplicate { location, .. }] = &converted.problems[..] else {
         return Err(format!("{:?}", converted.problems).into());
     };
     assert_eq!(location.expose_id(), Some(&*ids[3].as_repr().to_string()));
@@ -1052,7 +1052,7 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
             .execute(&format!("UPDATE profiles SET address = {body} WHERE id = {}", row(place)))?;
     }
     let back = shop.convert(&column, &address(), Conversion::Plaintext, |_| {}).await?;
-    let [.., Problem::Refused { location, .. }] = &back.problems[..] else {
+    let [.., TableError::Refused { location, .. }] = &back.problems[..] else {
         return Err(format!("{:?}", back.problems).into());
     };
     assert_eq!(location.expose_id(), Some(&*ids[10].as_repr().to_string()));

@@ -16,8 +16,8 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ByEncryptedKey, ByKey, CacheStats, Encoding, Group, Json, Location, Order, Problem, Settings,
-    Update,
+    ByEncryptedKey, ByKey, CacheStats, Encoding, Group, Json, Location, Order, Settings,
+    TableError, Update,
 };
 use opaque_id_sql::dialect::Dialect;
 
@@ -914,7 +914,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
         assert!(error(shop.range(&fresh, IdRange::all(), is_descending).await).contains(overlap));
     }
     let verified = shop.verify(&fresh, |_| {}).await?;
-    let [Problem::Overlap { location, .. }] = &verified.problems[..] else {
+    let [TableError::Overlap { location, .. }] = &verified.problems[..] else {
         panic!("expected an overlap, found {:?}", verified.problems);
     };
     assert_eq!(location.expose_id(), Some(&*second.to_string()));
@@ -1207,7 +1207,9 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                     let ended = tick();
                     // A call has no effect if the other clients were faster for ten seconds.
                     let op = match done {
-                        Err(error) if error.to_string() == Problem::Outrun.to_string() => continue,
+                        Err(error) if error.to_string() == TableError::Outrun.to_string() => {
+                            continue;
+                        }
                         done => done?,
                     };
                     let event = Event { op, began, ended, is_certain: true };
@@ -1251,7 +1253,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             history.push(Event { op: Op::Read(read), began, ended, is_certain: true });
             assert!(is_linearizable(&history), "key {key}: {history:#?}");
         }
-        assert_eq!(shop.verify(&packs, |_| {}).await?.problems, Vec::<Problem>::new());
+        assert_eq!(shop.verify(&packs, |_| {}).await?.problems, Vec::<TableError>::new());
         assert_eq!(count(database, "entries_recent")?, 0);
         assert!(count(database, "entries_packs")? > 2);
     }
