@@ -353,6 +353,7 @@ mod written {
         #[cfg(not(test))]
         absent: Absent,
         #[cfg(test)]
+        #[serde(rename = "trusted")]
         pub(super) present: bool,
     }
 
@@ -387,7 +388,7 @@ fn a_model_writes_its_view() -> Result<(), Box<dyn std::error::Error>> {
     let view: PartView = keyring.view(part("never shown", 3));
     let (id, team) = (keyring.seal(id), keyring.seal(team));
     let mut json = serde_json::json!({
-        "id": id, "ownerId": team, "spares": [id], "type": 3, "present": true,
+        "id": id, "ownerId": team, "spares": [id], "type": 3, "trusted": true,
         "usages": [{ "By": { "team": team, "hours": 9 } }, { "instead": id }, "Unused"],
     });
     assert_eq!((view.id, serde_json::to_value(view.clone())?), (id, json.clone()));

@@ -141,7 +141,9 @@ fn write_field(mut field: Field, model: &Type, krate: &Path) -> Result<Option<Fi
         };
     }
     let is_trusted = |attr: &&Attribute| {
-        attr.path().is_ident("serde") && attr.to_token_stream().to_string().contains("trusted")
+        let text = attr.to_token_stream().to_string();
+        let mut paths = text.split("with = \"").skip(1).filter_map(|rest| rest.split('"').next());
+        attr.path().is_ident("serde") && paths.any(|path| path.contains("trusted"))
     };
     if let Some(attr) = field.attrs.iter().find(is_trusted) {
         let wanted =
