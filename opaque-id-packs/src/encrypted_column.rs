@@ -65,7 +65,7 @@ macro_rules! encrypted_column {
             /// `WHERE email_index = …` with its fingerprint. It runs no statement.
             ///
             /// # Errors
-            /// [`PackError::TableError`](crate::PackError::TableError) if the column has no [index](Self::with_index).
+            /// [`PackError::Table`](crate::PackError::Table) if the column has no [index](Self::with_index).
             pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, $error> {
                 Ok(self.0.fingerprint(value)?)
             }
@@ -125,7 +125,7 @@ macro_rules! encrypted_column {
             /// Encrypts a value for the row with this id, with which alone it can be decrypted.
             ///
             /// # Errors
-            /// [`PackError::TableError`](crate::PackError::TableError) if the value cannot be encoded, or takes more than 3 MiB after compression.
+            /// [`PackError::Table`](crate::PackError::Table) if the value cannot be encoded, or takes more than 3 MiB after compression.
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -155,7 +155,7 @@ macro_rules! encrypted_column {
             /// since this one has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
             ///
             /// # Errors
-            /// [`PackError::TableError`](crate::PackError::TableError) if it is not a value of this row and column, or of an unknown dictionary.
+            /// [`PackError::Table`](crate::PackError::Table) if it is not a value of this row and column, or of an unknown dictionary.
             pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, $error> {
                 const { assert!(!E::IS_GROUPED, "values in groups are decrypted by `decrypt_on`, which reads the group's key") };
                 Ok(self.0.decrypt(id, encrypted)?)
