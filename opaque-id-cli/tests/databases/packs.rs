@@ -1161,6 +1161,11 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     ] {
         if !action.is_empty() {
             with_trigger("OLD.email LIKE 'Kunde7@%'", action, &|| {
+                let indexed = [&INDEXED[..], &["--to", "index"]].concat();
+                if action == cancels {
+                    let (stdout, _) = fails(database, OLD, &args("convert", &indexed), "")?;
+                    contains(&stdout, expected)?;
+                }
                 refused("encrypted", &[expected, "; 1 values are in plaintext"])
             })?;
         }

@@ -322,12 +322,12 @@ impl Write {
     }
 }
 
-/// Returns the value of a row to write that was read.
+/// Returns the value that was read, of a row that will be written.
 fn read_part(row: &StoredRow) -> Option<&[u8]> {
     row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
 }
 
-/// Splits rows into statements of limited sizes, the last of which is the first to run.
+/// Splits rows into statements of limited sizes. The last one runs first.
 fn split(rows: Vec<StoredRow>) -> Vec<Vec<StoredRow>> {
     let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
     for row in rows {
