@@ -904,12 +904,11 @@ async fn read_addresses<S: ColumnShop>(
     database: &Database,
     column: &S::Column<S::User, Text>,
 ) -> Result<Vec<Option<String>>> {
+    let profiles = shop.profiles().await?;
+    let plain = database.lines("SELECT COALESCE(address_text, '-') FROM profiles ORDER BY id")?;
     let mut read = Vec::new();
-    for profile in shop.profiles().await? {
-        let row = database.kind.uuid(*profile.id.as_repr());
-        let plain = database
-            .text(&format!("SELECT COALESCE(address_text, '-') FROM profiles WHERE id = {row}"))?;
-        let plain = Some(plain).filter(|plain| plain != "-");
+    for (profile, plain) in profiles.into_iter().zip(plain.lines()) {
+        let plain = Some(plain.to_owned()).filter(|plain| plain != "-");
         read.push(
             shop.decrypt_or_plaintext(column, profile.id, profile.address.as_ref(), plain).await?,
         );
