@@ -5,6 +5,7 @@ use std::fs;
 
 use std::process::Command;
 
+use crate::test::cargo_test;
 use crate::tools::{cargo_of, from_pypi, nightly, path_with, rustup};
 use crate::{
     Result, cargo, docs, fuzz, manifests, minimal, older, output, packages, root, run, target_dir,
@@ -14,7 +15,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result);
 
 /// Quick checks come first.
-pub(crate) const CHECKS: [Check; 19] = [
+pub(crate) const CHECKS: [Check; 20] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", || cargo_deny("licenses bans sources")),
@@ -25,6 +26,7 @@ pub(crate) const CHECKS: [Check; 19] = [
     ("packages", packed),
     ("fresh", || run(cargo("run --package=opaque-id-tests --all-features --locked --bin=fresh"))),
     ("loco", loco),
+    ("ports", || run(cargo_test("--test=ports -- --include-ignored"))),
     ("older", older::release),
     ("rust", lowest_rust),
     ("minimal-versions", minimal::minimal_versions),

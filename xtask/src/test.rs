@@ -19,7 +19,7 @@ pub(crate) enum Stress {
 }
 
 /// Nothing is built twice.
-fn cargo_test(part: &str) -> Command {
+pub(crate) fn cargo_test(part: &str) -> Command {
     cargo(&format!("test --workspace --all-features --locked {part}"))
 }
 

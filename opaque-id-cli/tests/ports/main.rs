@@ -1,4 +1,5 @@
 //! The ports: their packages build, install into an empty environment, and pass the kit and their own tests.
+//! `cargo xtask release --check ports` also runs the ignored ones.
 
 use std::fs::Permissions;
 use std::net::{TcpListener, TcpStream};
@@ -114,24 +115,28 @@ fn in_folder(folder: &Path, program: &str, args: &[&str]) -> Result {
     run(command.env("DENO_DIR", self::folder("port-deno"))).map(drop)
 }
 
-/// Runs with and without the Rust core, and beside the other languages.
 #[test]
 fn python() -> Result {
     let made = emptied("port-python")?;
     let python = with_wheel(&made)?;
-    let command = [&python, "-m", "opaque_id.conformance"];
-    passes_the_kit(&command, &made)?;
+    passes_the_kit(&[&python, "-m", "opaque_id.conformance"], &made)?;
     with_package(&made)?;
     three_languages(&python, &made)?;
-    positions_open_in_every_language(&python, &made)?;
+    positions_open_in_every_language(&python, &made)
+}
 
+#[test]
+#[ignore = "it builds the Rust core"]
+fn python_with_the_rust_core() -> Result {
+    let made = emptied("port-python-rust")?;
+    let python = with_wheel(&made)?;
     run(Command::new(tools()?.join("maturin"))
         .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter", &python])
         .args(["--out".as_ref(), made.as_os_str()])
         .current_dir(port("python-rust"))
         .env("CARGO_TARGET_DIR", folder("port-rust")))?;
     install(&made.join("empty"), &made)?;
-    passes_the_kit(&command, &made)
+    passes_the_kit(&[&python, "-m", "opaque_id.conformance"], &made)
 }
 
 /// Returns the folder of Django's own tests in its source distribution.
@@ -149,34 +154,56 @@ fn tests_of_django() -> Result<PathBuf> {
     Ok(tests)
 }
 
-/// Tests the columns of SQLAlchemy and Django on every database. SQLite is tested with all the other tests.
+fn in_python(args: &[&str], variable: Option<(&str, String)>) -> Result {
+    let mut command = Command::new(tools()?.join("python"));
+    command.args(["-B", "-m"]).args(args).current_dir(port("python"));
+    command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy"));
+    run(command.env_remove("DATABASE_URL").envs(variable)).map(drop)
+}
+
+const PYTEST: [&str; 4] = ["pytest", "--quiet", "-p", "no:cacheprovider"];
+
+/// All tests run on SQLite.
 #[test]
 fn python_tests_and_types() -> Result {
-    let (python, django) = (tools()?.join("python"), tests_of_django()?);
-    let in_port = |args: &[&str], database: Option<String>| {
-        let mut command = Command::new(&python);
-        command.args(["-B", "-m"]).args(args).current_dir(port("python"));
-        command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy"));
-        command.env("DJANGO_TESTS", &django);
-        run(command.env_remove("DATABASE_URL").envs(database.map(|url| ("DATABASE_URL", url))))
-    };
-    in_port(&["mypy", "src"], None)?;
-    let pytest = ["pytest", "--quiet", "-p", "no:cacheprovider"];
-    in_port(&[&pytest[..], &["--numprocesses=2"]].concat(), None)?;
+    in_python(&["mypy", "src"], None)?;
+    in_python(
+        &[&PYTEST[..], &["--numprocesses=2", "--ignore=tests/test_django_suites.py"]].concat(),
+        None,
+    )?;
+    python_columns_on(&[Engine::Postgres])
+}
 
-    let mut kinds = Engine::asked_for()?;
-    kinds.retain(|kind| *kind != Engine::Sqlite);
-    for (kind, server) in &servers::start(&kinds)? {
+#[test]
+#[ignore = "it needs a minute"]
+fn python_columns_on_mysql_and_mariadb() -> Result {
+    python_columns_on(&[Engine::Mysql, Engine::Mariadb])
+}
+
+/// Tests the columns of SQLAlchemy and Django.
+fn python_columns_on(kinds: &[Engine]) -> Result {
+    let mut asked_for = Engine::asked_for()?;
+    asked_for.retain(|kind| kinds.contains(kind));
+    for (kind, server) in &servers::start(&asked_for)? {
         let django: &[&str] = &["tests/test_django.py", "tests/test_django_places.py"];
         for tests in [&["tests/test_sqlalchemy.py"], django] {
             let database = Database::create(*kind, server)?;
             // SQLAlchemy also has a dialect for MariaDB.
             let (_, rest) = database.url.split_once("://").ok_or("a URL has a scheme")?;
-            in_port(&[&pytest[..], tests].concat(), Some(format!("{kind}://{rest}")))
+            let url = format!("{kind}://{rest}");
+            in_python(&[&PYTEST[..], tests].concat(), Some(("DATABASE_URL", url)))
                 .map_err(|error| format!("{kind}: {error}"))?;
         }
     }
     Ok(())
+}
+
+#[test]
+#[ignore = "it needs two minutes"]
+fn tests_of_django_itself() -> Result {
+    let folder = tests_of_django()?.to_str().ok_or("a path in UTF-8")?.to_owned();
+    let tests = [&PYTEST[..], &["tests/test_django_suites.py"]].concat();
+    in_python(&tests, Some(("DJANGO_TESTS", folder)))
 }
 
 #[test]
@@ -187,9 +214,16 @@ fn typescript() -> Result {
     in_folder(&port, "deno", &["lint", "--quiet"])?;
     with_package(&made)?;
     in_folder(&made, "node", &["--test", "ids.test.js"])?;
+    passes_the_kit(&["node", "conformance.js"], &made)
+}
+
+#[test]
+#[ignore = "Node runs the same"]
+fn typescript_in_deno() -> Result {
+    let made = emptied("port-deno-package")?;
+    with_package(&made)?;
     let options = ["--allow-all", "--no-check", "--node-modules-dir=manual"];
     in_folder(&made, "deno", &[&["test"], &options[..], &["ids.test.js"]].concat())?;
-    passes_the_kit(&["node", "conformance.js"], &made)?;
     let deno = tools()?.join("deno");
     let deno = [deno.to_str().ok_or("a path in UTF-8")?, "run"];
     passes_the_kit(&[&deno, &options[..], &["conformance.js"]].concat(), &made)
