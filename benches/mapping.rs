@@ -1,13 +1,15 @@
 //! Rows per second and bytes per row: mapping tables with both indexes, relative to a plain auto-increment table, to one with a random
-//! 16-byte primary key, and to the same statement by hand. Each server runs a round of each in turn. `cargo xtask bench mapping`.
+//! 16-byte primary key, and to the same statement by hand. A server's processor time per row is beside the rates. Each server runs a round of
+//! each in turn. `cargo xtask bench mapping`.
 
 use std::time::{Duration, Instant};
 
 use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
-use opaque_id_tests::servers::{self, Server};
+use opaque_id_tests::servers;
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
 const SINGLES: usize = 40;
@@ -18,7 +20,6 @@ const BULK: usize = 1_000;
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
 struct Order;
 
-/// The first case is the baseline.
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Plain,
@@ -31,9 +32,32 @@ enum Act {
     /// An upsert and a query of one id by sqlx alone, of a new and of a known id.
     Upsert,
     Query,
+    /// A row with a UUID in a column, by sqlx alone.
+    Row,
+    /// A new id and its row in one transaction.
+    RowOfNewId,
 }
 
-const CASES: [(&str, Act, &str); 13] = [
+impl Act {
+    /// Returns whether it has a variant for lists.
+    fn has_lists(self) -> bool {
+        use Act::*;
+        !matches!(self, ToExternal | Upsert | Query | Row | RowOfNewId)
+    }
+
+    /// Returns the same by hand.
+    fn by_hand(self) -> Option<Self> {
+        match self {
+            Self::Issue | Self::GetOrInsert | Self::GetKnown => Some(Self::Upsert),
+            Self::Find | Self::ToExternal => Some(Self::Query),
+            Self::RowOfNewId => Some(Self::Row),
+            _ => None,
+        }
+    }
+}
+
+/// The first case is the baseline.
+const CASES: [(&str, Act, &str); 15] = [
     ("auto-increment row", Act::Plain, "plain_rows"),
     ("random 16-byte key row", Act::RandomKey, "random_rows"),
     ("unique index, issue", Act::Issue, "unique_ids"),
@@ -45,41 +69,102 @@ const CASES: [(&str, Act, &str); 13] = [
     ("unique index, find", Act::Find, "unique_ids"),
     ("hashed index, find", Act::Find, "hashed_ids"),
     ("unique index, to_external", Act::ToExternal, "unique_ids"),
+    ("row and get_or_insert", Act::RowOfNewId, "unique_ids"),
+    ("by hand, row with a UUID column", Act::Row, "uuid_rows"),
     ("by hand, upsert of a new id", Act::Upsert, "unique_ids"),
     ("by hand, query", Act::Query, "unique_ids"),
 ];
 
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    calls: usize,
+    time: Duration,
+    /// SQLite has no server.
+    server: Duration,
+}
+
+impl Cost {
+    fn seconds(self) -> f64 {
+        self.time.as_secs_f64() / self.calls as f64
+    }
+
+    fn server_seconds(self) -> f64 {
+        self.server.as_secs_f64() / self.calls as f64
+    }
+}
+
 fn main() -> Result {
     let rounds = if is_smoke() { 1 } else { 50 };
-    let kinds = Engine::asked_for()?.into_iter();
     let runtime = tokio::runtime::Runtime::new()?;
-    for kind in kinds.filter(|kind| *kind != Engine::Sqlite) {
+    for kind in Engine::asked_for()? {
         let started = servers::start(&[kind])?;
         let server = &started[&kind];
         println!("\n{kind} {}, {} rows a case", server.version, rounds * BULKS * BULK);
+        let database = Database::create(kind, server)?;
+        // PostgreSQL's container has no TLS either.
+        let settings = if kind == Engine::Mysql { "ssl-mode=disabled" } else { "" };
+        let url = format!("{}{settings}", database.url);
+        let container = server.container_id();
         runtime.block_on(async {
             match kind {
-                Engine::Postgres => postgres(server, rounds).await,
-                _ => mysql(server, rounds).await,
+                Engine::Postgres => postgres(&url, container, rounds).await,
+                Engine::Sqlite => sqlite(&url, container, rounds).await,
+                Engine::Mysql | Engine::Mariadb => mysql(&url, container, rounds).await,
             }
         })?;
     }
     Ok(())
 }
 
+fn print(costs: &[[Cost; 2]]) {
+    println!(
+        "{:<34} {:>12} {:>6} {:>8} {:>9} {:>8} {:>14} {:>6} {:>9}",
+        "",
+        "one a call",
+        "ratio",
+        "by hand",
+        "server",
+        "by hand",
+        "1,000 a call",
+        "ratio",
+        "server"
+    );
+    for ((case, act, _), [one, list]) in CASES.iter().zip(costs) {
+        let by_hand = act.by_hand().and_then(|by_hand| {
+            let place = CASES.iter().position(|(_, act, _)| *act == by_hand)?;
+            Some(costs[place][0])
+        });
+        let (speed, server) = match by_hand {
+            Some(by_hand) => (
+                format!("{:.2}", by_hand.seconds() / one.seconds()),
+                format!("{:.2}", one.server_seconds() / by_hand.server_seconds()),
+            ),
+            None => Default::default(),
+        };
+        print!(
+            "{case:<34} {:>10.0}/s {:>6.2} {speed:>8} {:>6.1} µs {server:>8}",
+            1.0 / one.seconds(),
+            costs[0][0].seconds() / one.seconds(),
+            one.server_seconds() * 1e6,
+        );
+        if act.has_lists() {
+            print!(
+                " {:>12.0}/s {:>6.2} {:>6.1} µs",
+                BULK as f64 / list.seconds(),
+                costs[0][1].seconds() / list.seconds(),
+                list.server_seconds() / BULK as f64 * 1e6,
+            );
+        }
+        println!();
+    }
+}
+
 macro_rules! bench {
-    ($name:ident, $database:ty, $dialect:expr, $settings:literal, $tables:expr, $upsert:literal, $query:literal, $analyze:literal, $sizes:expr) => {
-        async fn $name(server: &Server, rounds: usize) -> Result {
-            let mut connection =
-                <$database as sqlx::Database>::Connection::connect(&server.url).await?;
+    ($name:ident, $database:ty, $dialect:expr, $tables:expr, $upsert:literal, $query:literal, $analyze:literal, $sizes:expr) => {
+        async fn $name(url: &str, container: Option<&str>, rounds: usize) -> Result {
+            let server_time = || container.map_or(Ok(Duration::ZERO), servers::processor_time);
+            let mut connection = <$database as sqlx::Database>::Connection::connect(url).await?;
             let connection = &mut connection;
-            sqlx::raw_sql("CREATE DATABASE bench").execute(&mut *connection).await?;
-            let (start, _) = server.url.rsplit_once('/').ok_or("no database in the URL")?;
-            *connection = <$database as sqlx::Database>::Connection::connect(&format!(
-                "{start}/bench{}",
-                $settings
-            ))
-            .await?;
             sqlx::raw_sql($tables).execute(&mut *connection).await?;
             let maps = [
                 ("unique_ids", UuidMap::<Order>::unique("unique_ids")),
@@ -90,16 +175,17 @@ macro_rules! bench {
                 sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *connection).await?;
             }
 
-            let mut times = [[Duration::ZERO; 2]; CASES.len()];
+            let mut costs = [[Cost::default(); 2]; CASES.len()];
             for _ in 0..rounds {
                 let mut known = Vec::new();
-                for ((_, act, table), times) in CASES.iter().zip(&mut times) {
+                for ((_, act, table), costs) in CASES.iter().zip(&mut costs) {
                     let map = maps.iter().find(|(name, _)| name == table);
                     let map = map.map_or(&maps[0].1, |(_, map)| map);
-                    for (rows, calls, time) in [(1, SINGLES, 0), (BULK, BULKS, 1)] {
-                        if rows > 1 && matches!(act, Act::ToExternal | Act::Upsert | Act::Query) {
+                    for (rows, calls, cost) in [(1, SINGLES, 0), (BULK, BULKS, 1)] {
+                        if rows > 1 && !act.has_lists() {
                             continue;
                         }
+                        let mut lists: Vec<(Vec<External<Order>>, _)> = Vec::new();
                         for call in 0..calls {
                             let ids: Vec<External<Order>> = match act {
                                 Act::GetKnown | Act::Find | Act::ToExternal | Act::Query => {
@@ -117,11 +203,15 @@ macro_rules! bench {
                                 }
                                 _ => None,
                             };
-                            let started = Instant::now();
+                            lists.push((ids, internal));
+                        }
+                        let before = server_time()?;
+                        let start = Instant::now();
+                        for (ids, internal) in &lists {
                             match act {
                                 Act::Plain => {
                                     QueryBuilder::<$database>::new("INSERT INTO plain_rows (n) ")
-                                        .push_values(&ids, |mut row, _| {
+                                        .push_values(ids, |mut row, _| {
                                             row.push_bind(7_i64);
                                         })
                                         .build()
@@ -132,7 +222,7 @@ macro_rules! bench {
                                     QueryBuilder::<$database>::new(
                                         "INSERT INTO random_rows (id, n) ",
                                     )
-                                    .push_values(&ids, |mut row, id| {
+                                    .push_values(ids, |mut row, id| {
                                         row.push_bind(id.to_uuid()).push_bind(7_i64);
                                     })
                                     .build()
@@ -143,10 +233,10 @@ macro_rules! bench {
                                     map.issue_all(&mut *connection, rows).await?;
                                 }
                                 Act::GetOrInsert | Act::GetKnown => {
-                                    map.get_or_insert_all(&mut *connection, &ids).await?;
+                                    map.get_or_insert_all(&mut *connection, ids).await?;
                                 }
                                 Act::Find => {
-                                    map.find_all(&mut *connection, &ids).await?;
+                                    map.find_all(&mut *connection, ids).await?;
                                 }
                                 Act::ToExternal => {
                                     let internal = internal.ok_or("a known id")?;
@@ -160,39 +250,44 @@ macro_rules! bench {
                                     let query = sqlx::query_scalar($query).bind(ids[0].to_uuid());
                                     let _: i64 = query.fetch_one(&mut *connection).await?;
                                 }
+                                Act::Row => {
+                                    QueryBuilder::<$database>::new(
+                                        "INSERT INTO uuid_rows (n, uuid) VALUES (7, ",
+                                    )
+                                    .push_bind(ids[0].to_uuid())
+                                    .push(")")
+                                    .build()
+                                    .execute(&mut *connection)
+                                    .await?;
+                                }
+                                Act::RowOfNewId => {
+                                    let mut transaction = connection.begin().await?;
+                                    let id = map.get_or_insert(&mut *transaction, ids[0]).await?;
+                                    QueryBuilder::<$database>::new(
+                                        "INSERT INTO mapped_rows (n, id) VALUES (7, ",
+                                    )
+                                    .push_bind(id)
+                                    .push(")")
+                                    .build()
+                                    .execute(&mut *transaction)
+                                    .await?;
+                                    transaction.commit().await?;
+                                }
                             }
-                            times[time] += started.elapsed();
-                            if *act == Act::GetOrInsert && rows > 1 {
-                                known.extend(ids);
-                            }
+                        }
+                        costs[cost].calls += calls;
+                        costs[cost].time += start.elapsed();
+                        costs[cost].server += server_time()?.saturating_sub(before);
+                        if *act == Act::GetOrInsert && rows > 1 {
+                            known.extend(lists.into_iter().flat_map(|(ids, _)| ids));
                         }
                     }
                 }
             }
+            print(&costs);
 
-            let rates = times.map(|[single, bulk]| {
-                // A case of single ids has no calls of lists.
-                let rate = |rows: usize, time: Duration| match time.is_zero() {
-                    true => 0.0,
-                    false => rows as f64 / time.as_secs_f64(),
-                };
-                [rate(rounds * SINGLES, single), rate(rounds * BULKS * BULK, bulk)]
-            });
-            println!(
-                "{:<34} {:>12} {:>6} {:>14} {:>6}",
-                "", "one a call", "ratio", "1,000 a call", "ratio"
-            );
-            for ((case, ..), rate) in CASES.iter().zip(rates) {
-                println!(
-                    "{case:<34} {:>10.0}/s {:>6.2} {:>12.0}/s {:>6.2}",
-                    rate[0],
-                    rate[0] / rates[0][0],
-                    rate[1],
-                    rate[1] / rates[0][1],
-                );
-            }
             println!("{:<28} {:>10} {:>10} {:>10}", "bytes a row", "table", "indexes", "both");
-            for table in ["plain_rows", "random_rows", "unique_ids", "hashed_ids"] {
+            for table in ["plain_rows", "random_rows", "uuid_rows", "unique_ids", "hashed_ids"] {
                 sqlx::raw_sql(AssertSqlSafe(format!(
                     "ANALYZE {analyze}{table}",
                     analyze = $analyze
@@ -227,15 +322,30 @@ bench!(
     postgres,
     sqlx::Postgres,
     Dialect::Postgres,
-    "",
     "CREATE TABLE plain_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n BIGINT NOT NULL);
-     CREATE TABLE random_rows (id UUID PRIMARY KEY, n BIGINT NOT NULL);",
+     CREATE TABLE random_rows (id UUID PRIMARY KEY, n BIGINT NOT NULL);
+     CREATE TABLE uuid_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, uuid UUID NOT NULL UNIQUE, n BIGINT NOT NULL);
+     CREATE TABLE mapped_rows (id BIGINT PRIMARY KEY, n BIGINT NOT NULL);",
+    "INSERT INTO unique_ids (uuid) VALUES ($1) ON CONFLICT (uuid) DO UPDATE SET uuid = EXCLUDED.uuid RETURNING id",
+    "SELECT id FROM unique_ids WHERE uuid = $1",
+    "",
+    ["SELECT pg_relation_size('{table}')", "SELECT pg_indexes_size('{table}')"]
+);
+
+bench!(
+    sqlite,
+    sqlx::Sqlite,
+    Dialect::Sqlite,
+    "CREATE TABLE plain_rows (id INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL);
+     CREATE TABLE random_rows (id BLOB PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+     CREATE TABLE uuid_rows (id INTEGER PRIMARY KEY AUTOINCREMENT, uuid BLOB NOT NULL UNIQUE, n INTEGER NOT NULL);
+     CREATE TABLE mapped_rows (id INTEGER PRIMARY KEY, n INTEGER NOT NULL);",
     "INSERT INTO unique_ids (uuid) VALUES ($1) ON CONFLICT (uuid) DO UPDATE SET uuid = EXCLUDED.uuid RETURNING id",
     "SELECT id FROM unique_ids WHERE uuid = $1",
     "",
     [
-        "SELECT pg_relation_size('{table}')",
-        "SELECT pg_indexes_size('{table}')",
+        "SELECT SUM(pgsize) FROM dbstat WHERE name = '{table}'",
+        "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat JOIN sqlite_schema USING (name) WHERE tbl_name = '{table}' AND type = 'index'",
     ]
 );
 
@@ -244,17 +354,17 @@ bench!(
     mysql,
     sqlx::MySql,
     Dialect::MySql,
-    // PostgreSQL's container has none either.
-    "?ssl-mode=disabled",
     "CREATE TABLE plain_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL);
-     CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",
+     CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);
+     CREATE TABLE uuid_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, uuid BINARY(16) NOT NULL UNIQUE, n BIGINT NOT NULL);
+     CREATE TABLE mapped_rows (id BIGINT NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",
     "INSERT INTO unique_ids (uuid) VALUES (?) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)",
     "SELECT id FROM unique_ids WHERE uuid = ?",
     "TABLE ",
     [
         "SELECT CAST(stat_value * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
-         WHERE database_name = 'bench' AND table_name = '{table}' AND index_name = 'PRIMARY' AND stat_name = 'size'",
+         WHERE database_name = DATABASE() AND table_name = '{table}' AND index_name = 'PRIMARY' AND stat_name = 'size'",
         "SELECT CAST(COALESCE(SUM(stat_value * @@innodb_page_size), 0) AS SIGNED) FROM mysql.innodb_index_stats \
-         WHERE database_name = 'bench' AND table_name = '{table}' AND index_name <> 'PRIMARY' AND stat_name = 'size'",
+         WHERE database_name = DATABASE() AND table_name = '{table}' AND index_name <> 'PRIMARY' AND stat_name = 'size'",
     ]
 );
