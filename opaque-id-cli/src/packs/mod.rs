@@ -9,12 +9,12 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
-use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::__private::{Layout, RuntimePacks};
 use opaque_id_packs::{
     ColumnName, Conversion, Location, Normalizer, TableError, TableName, Verified,
 };
 
-use crate::args::{ColumnArgs, Goal, NormalizerKind, PackedTable, Packs};
+use crate::args::{ColumnArgs, Create, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::resources::ResourceSettings;
 use crate::{files, output, secrets, with_causes};
@@ -42,7 +42,7 @@ pub(crate) fn run(out: &mut impl Write, command: &Packs) -> Result<bool> {
             output::warn(&tune::tune(out, args)?)?;
             return Ok(true);
         }
-        Packs::Create { table, .. }
+        Packs::Create(Create { table, .. })
         | Packs::Configure { table, .. }
         | Packs::Verify { table, .. }
         | Packs::Convert { table, .. }
@@ -78,31 +78,30 @@ async fn act<K: ShownKey>(
     command: &Packs,
 ) -> Result<bool> {
     let column = match command {
-        Packs::Create { column, .. }
+        Packs::Create(Create { column, .. })
         | Packs::Verify { column, .. }
         | Packs::Convert { column, .. }
         | Packs::Rekey { column, .. }
         | Packs::Sweep { column, .. } => named(column)?,
         _ => None,
     };
-    if let Packs::Create { .. } = command {
-        let column = column.as_ref();
-        return settings::create::<K>(out, args, keyring, domain, command, column).await;
+    if let Packs::Create(create) = command {
+        return settings::create::<K>(out, create, keyring, domain, column.as_ref()).await;
     }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;
     match command {
-        Packs::Tune(_) | Packs::Create { .. } => unreachable!("it opens no table"),
+        Packs::Tune(_) | Packs::Create(_) => unreachable!("it opens no table"),
         Packs::Configure { settings, .. } => settings::configure(out, &table, settings).await,
         Packs::Verify { column: of, .. } => {
             verify(out, &table, column.as_ref().map(|column| (column, normalizer(of)))).await
         }
         Packs::Convert { column: of, to, .. } => {
-            let (column, to) = (column.ok_or("expected --column")?, (*to).into());
-            if to == Conversion::Plaintext && of.plaintext.is_none() {
+            let column = column.ok_or("expected --column")?;
+            if *to == Conversion::Plaintext && of.plaintext.is_none() {
                 return Err("expected --plaintext, the column for the decrypted values".into());
             }
-            convert(out, &table, &column, normalizer(of), to).await
+            convert(out, &table, &column, normalizer(of), *to).await
         }
         Packs::Restore { backup_url, force, .. } => {
             let backup = open(backup_url)
@@ -162,22 +161,16 @@ fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
-impl From<Goal> for Conversion {
-    fn from(goal: Goal) -> Self {
-        match goal {
-            Goal::Index => Self::Index,
-            Goal::Encrypted => Self::Encrypted,
-            Goal::Plaintext => Self::Plaintext,
-        }
-    }
+fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
+    of.index.as_ref().map(|_| of.normalize)
 }
 
-fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
-    of.index.as_ref().map(|_| match of.normalize {
-        NormalizerKind::Exact => Normalizer::Exact,
-        NormalizerKind::Nfc => Normalizer::Nfc,
-        NormalizerKind::Caseless => Normalizer::Caseless,
-    })
+pub(crate) fn layout(is_column: bool, by_encrypted_key: bool) -> Layout {
+    match (is_column, by_encrypted_key) {
+        (true, _) => Layout::Column,
+        (false, true) => Layout::ByEncryptedKey,
+        (false, false) => Layout::ByKey,
+    }
 }
 
 /// Returns a problem with its id in the database, for the operators of the database.
