@@ -19,6 +19,7 @@ use opaque_id_core::key::Uuid;
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_sql::statement::hex;
 use opaque_id_sql::{mapping, sequence};
 use serde::Serialize;
 
@@ -444,7 +445,7 @@ fn export_subkeys(out: &mut impl Write, args: &args::ResourceArgs) -> Result<boo
          # can open every id of `{prefix}`, and make them up with other tools."
     )?;
     for key_id in keyring.key_ids() {
-        let subkeys = for_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
+        let subkeys = for_audience.with_id_subkeys(key_id, domain, |bytes| hex(bytes));
         let Some((subkeys, check_value)) = subkeys.zip(keyring.check_value(key_id)) else {
             continue;
         };
