@@ -11,7 +11,8 @@ use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::{Layout, RuntimePacks};
 use opaque_id_packs::{
-    ColumnName, Conversion, Location, Normalizer, TableError, TableName, Verified,
+    ColumnName, Conversion, Converted, Location, Normalizer, Rekeyed, TableError, TableName,
+    Verified,
 };
 
 use crate::args::{ColumnArgs, Create, PackedTable, Packs};
@@ -229,32 +230,30 @@ async fn convert<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let converted = database.run(packs.convert(column, to, normalizer, progress)?).await?;
     bar.finish_and_clear();
+    let Converted { rows, plaintext, encrypted, unindexed, lost, .. } = converted;
     print(out, &converted.problems, converted.more_problems)?;
     writeln!(
         out,
-        "{} rows written; {} values are in plaintext, and {} have no fingerprint",
-        converted.rows, converted.plaintext, converted.unindexed
+        "{rows} rows written; {plaintext} values are in plaintext, and {unindexed} have no fingerprint"
     )?;
-    if converted.lost > 0 {
-        let note = format!(
-            "{} were changed by the application meanwhile: run the command again",
-            converted.lost
-        );
+    if lost > 0 {
+        let note =
+            format!("{lost} were changed by the application meanwhile: run the command again");
         output::warn(&[note])?;
     }
     let left = match to {
-        Conversion::Encrypted => converted.plaintext,
-        Conversion::Plaintext => converted.encrypted,
+        Conversion::Encrypted => plaintext,
+        Conversion::Plaintext => encrypted,
         _ => 0,
     };
-    let is_known = !converted.problems.is_empty() || converted.lost > 0;
+    let is_known = !converted.problems.is_empty() || lost > 0;
     if left > 0 && !is_known {
         let note = format!(
             "{left} values were not converted: look for a client that writes the old form, or a trigger"
         );
         output::warn(&[note])?;
     }
-    Ok(!is_known && converted.unindexed == 0 && left == 0)
+    Ok(!is_known && unindexed == 0 && left == 0)
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.
@@ -341,24 +340,19 @@ async fn rekey<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let rekeyed = database.run(packs.rekey(column, sweep, progress)).await?;
     bar.finish_and_clear();
+    let Rekeyed { packs, rows, lost, dictionaries, dictionaries_left: left, .. } = rekeyed;
     match column {
-        None => writeln!(
-            out,
-            "{} packs and {} recent rows encrypted again",
-            rekeyed.packs, rekeyed.rows
-        )?,
-        Some(_) => writeln!(out, "{} values encrypted again", rekeyed.rows)?,
+        None => writeln!(out, "{packs} packs and {rows} recent rows encrypted again")?,
+        Some(_) => writeln!(out, "{rows} values encrypted again")?,
     }
-    if rekeyed.lost > 0 {
-        let lost = rekeyed.lost;
+    if lost > 0 {
         let note = format!(
             "{lost} were changed or locked by the application meanwhile: run the command again, which skips what is done"
         );
         output::warn(&[note])?;
     }
     let Some(unused_for) = sweep else { return Ok(true) };
-    writeln!(out, "{} old dictionaries deleted", rekeyed.dictionaries)?;
-    let left = rekeyed.dictionaries_left;
+    writeln!(out, "{dictionaries} old dictionaries deleted")?;
     if left > 0 {
         let note = format!(
             "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, and nothing is \
@@ -367,7 +361,7 @@ async fn rekey<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    Ok(rekeyed.lost == 0 && left == 0)
+    Ok(lost == 0 && left == 0)
 }
 
 async fn train<K: ShownKey>(
