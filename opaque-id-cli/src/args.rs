@@ -7,8 +7,10 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use opaque_id_core::form::FormKind;
 use opaque_id_core::key::KeyKind;
+use opaque_id_packs::{Conversion, Normalizer};
 use opaque_id_sql::__private::check_name;
-use opaque_id_sql::mapping::InvalidTableName;
+use opaque_id_sql::Dialect;
+use opaque_id_sql::mapping::{Index, InvalidTableName};
 
 use crate::conformance::Conformance;
 
@@ -286,8 +288,8 @@ pub(crate) enum SqlScript {
         #[arg(long, value_name = "NAME", default_value = "external_ids")]
         table: String,
         /// The index that finds a UUID
-        #[arg(long, visible_alias = "plan", value_enum, default_value_t = IndexKind::Unique)]
-        index: IndexKind,
+        #[arg(long, visible_alias = "plan", default_value = "unique", value_parser = one_of(INDEXES))]
+        index: Index,
         /// Add the column with which maps of several resources share the table, for `UuidMap::shared`
         #[arg(long)]
         shared: bool,
@@ -373,27 +375,7 @@ pub(crate) enum Packs {
         opaque-id packs create --prefix event --key uuid7 events\n  \
         opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events\n  \
         opaque-id packs create --prefix cust --key uuid7 --column customers.notes customers_notes")]
-    Create {
-        #[command(flatten)]
-        table: PackedTable,
-        #[command(flatten)]
-        settings: PackSettings,
-        #[command(flatten)]
-        column: ColumnArgs,
-        /// Write rows into packs at once, and not into the recent table: for tables that are read far more
-        /// often than written, and have no merger; cannot be changed later
-        #[arg(long, conflicts_with = "column")]
-        write_through: bool,
-        /// The encoding of values: json, raw for bytes, or the name of the application's own encoding
-        #[arg(long, value_name = "NAME", default_value = "json")]
-        encoding: String,
-        /// Order rows by their encrypted keys, because the table's type has `ByEncryptedKey`
-        #[arg(long, conflicts_with = "column")]
-        by_encrypted_key: bool,
-        /// Keep rows in groups, because the type's encoding is `Grouped`
-        #[arg(long)]
-        groups: bool,
-    },
+    Create(Create),
     /// Print the settings of a table or an encrypted column, or change the given settings
     ///
     /// Prints each change as `name  before -> after`. A pack or a value of a column gets the settings at its
@@ -438,8 +420,8 @@ pub(crate) enum Packs {
         #[command(flatten)]
         column: ColumnArgs,
         /// The goal
-        #[arg(long, value_enum, default_value_t = Goal::Encrypted)]
-        to: Goal,
+        #[arg(long, default_value = "encrypted", value_parser = one_of(GOALS))]
+        to: Conversion,
     },
     /// Restore corrupt or missing packs, and corrupt recent rows, from a backup
     ///
@@ -555,6 +537,29 @@ pub(crate) enum Packs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) table: PackedTable,
+    #[command(flatten)]
+    pub(crate) settings: PackSettings,
+    #[command(flatten)]
+    pub(crate) column: ColumnArgs,
+    /// Write rows into packs at once, and not into the recent table: for tables that are read far more
+    /// often than written, and have no merger; cannot be changed later
+    #[arg(long, conflicts_with = "column")]
+    pub(crate) write_through: bool,
+    /// The encoding of values: json, raw for bytes, or the name of the application's own encoding
+    #[arg(long, value_name = "NAME", default_value = "json")]
+    pub(crate) encoding: String,
+    /// Order rows by their encrypted keys, because the table's type has `ByEncryptedKey`
+    #[arg(long, conflicts_with = "column")]
+    pub(crate) by_encrypted_key: bool,
+    /// Keep rows in groups, because the type's encoding is `Grouped`
+    #[arg(long)]
+    pub(crate) groups: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct ColumnArgs {
     /// The table is that of an encrypted column, and its values are in this column of the application's,
     /// after an optional schema and a dot
@@ -567,8 +572,8 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "COLUMN", requires = "column")]
     pub(crate) index: Option<String>,
     /// The treatment of texts by the blind index, the same as in the application
-    #[arg(long, value_enum, default_value_t = NormalizerKind::Exact, requires = "index")]
-    pub(crate) normalize: NormalizerKind,
+    #[arg(long, default_value = "exact", requires = "index", value_parser = one_of(NORMALIZERS))]
+    pub(crate) normalize: Normalizer,
     /// The column that has the values in plaintext until they are encrypted
     #[arg(long, value_name = "COLUMN", requires = "column")]
     pub(crate) plaintext: Option<String>,
@@ -577,25 +582,17 @@ pub(crate) struct ColumnArgs {
     pub(crate) plaintext_json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Goal {
-    /// Fill the blind index, and leave values as they are
-    Index,
-    /// Encrypt all values, and fill the blind index
-    Encrypted,
-    /// Decrypt all values: the way back
-    Plaintext,
-}
+const GOALS: [Choice<Conversion>; 3] = [
+    ("index", "Fill the blind index, and leave values as they are", Conversion::Index),
+    ("encrypted", "Encrypt all values, and fill the blind index", Conversion::Encrypted),
+    ("plaintext", "Decrypt all values: the way back", Conversion::Plaintext),
+];
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum NormalizerKind {
-    /// Bytes are compared
-    Exact,
-    /// Unicode's form NFC
-    Nfc,
-    /// NFKC and lower case
-    Caseless,
-}
+const NORMALIZERS: [Choice<Normalizer>; 3] = [
+    ("exact", "Bytes are compared", Normalizer::Exact),
+    ("nfc", "Unicode's form NFC", Normalizer::Nfc),
+    ("caseless", "NFKC and lower case", Normalizer::Caseless),
+];
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FromTable {
@@ -726,8 +723,8 @@ pub(crate) enum FunctionDialect {
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
     /// The SQL of this database
-    #[arg(long)]
-    pub(crate) dialect: Option<DialectKind>,
+    #[arg(long, value_parser = one_of(DIALECTS))]
+    pub(crate) dialect: Option<Dialect>,
     /// The SQL of this engine with another database's dialect
     #[arg(long)]
     pub(crate) engine: Option<EngineKind>,
@@ -747,25 +744,21 @@ pub(crate) enum EngineKind {
     Spanner,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DialectKind {
-    /// PostgreSQL
-    Postgres,
-    /// MySQL
-    Mysql,
-    /// MariaDB
-    Mariadb,
-    /// SQLite
-    Sqlite,
-}
+const DIALECTS: [Choice<Dialect>; 4] = [
+    ("postgres", "PostgreSQL", Dialect::Postgres),
+    ("mysql", "MySQL", Dialect::MySql),
+    ("mariadb", "MariaDB", Dialect::MySql),
+    ("sqlite", "SQLite", Dialect::Sqlite),
+];
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum IndexKind {
-    /// A unique index over the UUID; use it unless measurements say otherwise
-    Unique,
-    /// An index over a 32-bit hash of the UUID; for one server only
-    Hashed,
-}
+const INDEXES: [Choice<Index>; 2] = [
+    (
+        "unique",
+        "A unique index over the UUID; use it unless measurements say otherwise",
+        Index::Unique,
+    ),
+    ("hashed", "An index over a 32-bit hash of the UUID; for one server only", Index::Hashed),
+];
 
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Secrets {
@@ -800,6 +793,19 @@ pub(crate) struct ResourceArgs {
     pub(crate) resources: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
+}
+
+/// The name of a value, its help, and the value.
+type Choice<T> = (&'static str, &'static str, T);
+
+fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    all: [Choice<T>; N],
+) -> impl TypedValueParser<Value = T> {
+    let names = all.clone().map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).try_map(move |name| {
+        let chosen = all.iter().find(|(other, ..)| *other == name);
+        chosen.map(|(.., value)| value.clone()).ok_or("an unknown name")
+    })
 }
 
 /// An integer's ids do not depend on the width of its column.

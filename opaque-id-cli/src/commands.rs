@@ -18,12 +18,12 @@ use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
-use opaque_id_packs::__private::{Layout, RuntimePacks};
-use opaque_id_sql::mapping::{self, Index};
-use opaque_id_sql::sequence;
+use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_sql::statement::hex;
+use opaque_id_sql::{mapping, sequence};
 use serde::Serialize;
 
-use crate::args::{self, Args, Command, Ids, IndexKind, SqlScript, name};
+use crate::args::{self, Args, Command, Ids, SqlScript, name};
 use crate::audit::AuditLog;
 use crate::engines::{self, Tables};
 use crate::lines;
@@ -445,7 +445,7 @@ fn export_subkeys(out: &mut impl Write, args: &args::ResourceArgs) -> Result<boo
          # can open every id of `{prefix}`, and make them up with other tools."
     )?;
     for key_id in keyring.key_ids() {
-        let subkeys = for_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
+        let subkeys = for_audience.with_id_subkeys(key_id, domain, |bytes| hex(bytes));
         let Some((subkeys, check_value)) = subkeys.zip(keyring.check_value(key_id)) else {
             continue;
         };
@@ -552,11 +552,7 @@ fn inspect_all(
 fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
     Ok(match script {
         SqlScript::Mapping { target, table, index, shared } => {
-            let (index, is_hashed) = match index {
-                IndexKind::Unique => (Index::Unique, false),
-                IndexKind::Hashed => (Index::Hashed, true),
-            };
-            engines::sql(&target, Tables::Mapping { is_hashed }, |dialect| {
+            engines::sql(&target, Tables::Mapping(index), |dialect| {
                 Ok(mapping::create_sql(dialect, &table, index, shared)?)
             })?
         }
@@ -565,11 +561,7 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
         }
         SqlScript::Packs { target, table, key, by_encrypted_key, groups, column } => {
             engines::sql(&target, Tables::Packs, |dialect| {
-                let layout = match (column, by_encrypted_key) {
-                    (true, _) => Layout::Column,
-                    (false, true) => Layout::ByEncryptedKey,
-                    (false, false) => Layout::ByKey,
-                };
+                let layout = packs::layout(column, by_encrypted_key);
                 Ok(match key.is_integer() {
                     true => RuntimePacks::<i64>::create_sql(dialect, &table, layout, groups),
                     false => RuntimePacks::<Uuid>::create_sql(dialect, &table, layout, groups),

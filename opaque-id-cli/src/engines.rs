@@ -3,12 +3,13 @@
 use std::error::Error;
 
 use opaque_id_sql::Dialect;
+use opaque_id_sql::mapping::Index;
 
-use crate::args::{DialectKind, EngineKind, Target};
+use crate::args::{EngineKind, Target};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tables {
-    Mapping { is_hashed: bool },
+    Mapping(Index),
     Sequences,
     Packs,
 }
@@ -18,11 +19,8 @@ pub(crate) fn sql(
     tables: Tables,
     create: impl FnOnce(Dialect) -> Result<String, Box<dyn Error>>,
 ) -> Result<String, Box<dyn Error>> {
-    let engine = match (target.engine, target.dialect) {
-        (Some(engine), _) => engine,
-        (None, Some(DialectKind::Postgres)) => return create(Dialect::Postgres),
-        (None, Some(DialectKind::Mysql | DialectKind::Mariadb)) => return create(Dialect::MySql),
-        (None, Some(DialectKind::Sqlite) | None) => return create(Dialect::Sqlite),
+    let Some(engine) = target.engine else {
+        return create(target.dialect.unwrap_or(Dialect::Sqlite));
     };
     if let Some(reason) = refusal(engine, tables) {
         return Err(reason.into());
@@ -36,13 +34,13 @@ pub(crate) fn sql(
 
 fn refusal(engine: EngineKind, tables: Tables) -> Option<&'static str> {
     match (engine, tables) {
-        (EngineKind::Spanner, Tables::Mapping { .. } | Tables::Sequences) => Some(
+        (EngineKind::Spanner, Tables::Mapping(_) | Tables::Sequences) => Some(
             "Spanner's PostgreSQL dialect refuses the upserts of maps and sequences: use sealed ids with UUIDs as keys",
         ),
         (EngineKind::Spanner | EngineKind::Tidb | EngineKind::Dsql, Tables::Packs) => Some(
             "the mergers of packs need FOR UPDATE SKIP LOCKED, which this engine does not have: use encrypted columns",
         ),
-        (_, Tables::Mapping { is_hashed: true }) => Some(
+        (_, Tables::Mapping(Index::Hashed)) => Some(
             "a hashed index needs locks that all servers of an engine share: use --index unique",
         ),
         _ => None,

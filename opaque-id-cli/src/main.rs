@@ -11,7 +11,6 @@ mod init;
 mod lines;
 mod output;
 mod packs;
-mod postgres;
 mod resource;
 mod resources;
 mod rotation;

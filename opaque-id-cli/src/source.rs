@@ -223,29 +223,29 @@ impl File<'_> {
         modules: &[String],
         place: &str,
     ) -> Result<Derive, String> {
-        let options = Options::read(meta)
-            .map_err(|error| format!("`#[opaque_id(…)]` cannot be read: {error}"))?;
-        let key = options.key.unwrap_or_else(|| "Uuid7".to_owned());
-        let form = options.form.unwrap_or_else(|| "text".to_owned());
-        key_kind(&key)?;
-        form_kind(&form)?;
         let root = self.library.map_or("crate", |package| &package.library);
         let name = ident.to_string();
         let modules = modules.iter().map(String::as_str);
         let path: Vec<_> = [root].into_iter().chain(modules).chain([&*name]).collect();
         let path = path.join("::");
         let unnamed = self.library.filter(|package| !package.names_itself);
-        Ok(Derive {
-            domain: options.domain.filter(|domain| *domain != options.prefix),
-            prefix: options.prefix,
+        let mut derive = Derive {
+            prefix: String::new(),
+            key: "Uuid7".to_owned(),
+            form: "text".to_owned(),
+            domain: None,
             table: None,
-            key,
-            form,
             name,
             path,
             unnamed_library: unnamed.map(|package| package.library.clone()),
             place: place.to_owned(),
-        })
+        };
+        derive.read(meta).map_err(|error| format!("`#[opaque_id(…)]` cannot be read: {error}"))?;
+        key_kind(&derive.key)?;
+        form_kind(&derive.form)?;
+        let Derive { domain, prefix, .. } = &mut derive;
+        domain.take_if(|domain| domain == prefix);
+        Ok(derive)
     }
 
     fn place(&self, span: Span) -> String {
@@ -254,45 +254,35 @@ impl File<'_> {
     }
 }
 
-#[derive(Default)]
-struct Options {
-    prefix: String,
-    key: Option<String>,
-    form: Option<String>,
-    domain: Option<String>,
-}
-
-impl Options {
-    fn read(meta: &Meta) -> syn::Result<Self> {
-        let mut options = Self::default();
+impl Derive {
+    fn read(&mut self, meta: &Meta) -> syn::Result<()> {
         let text = |input: ParseStream<'_>| input.parse::<LitStr>().map(|text| text.value());
         meta.require_list()?.parse_nested_meta(|option| {
             let value = option.value()?;
             if option.path.is_ident("prefix") {
-                options.prefix = text(value)?;
+                self.prefix = text(value)?;
             } else if option.path.is_ident("form") {
-                options.form = Some(text(value)?);
+                self.form = text(value)?;
             } else if option.path.is_ident("domain") {
-                options.domain = Some(text(value)?);
+                self.domain = Some(text(value)?);
             } else if option.path.is_ident("key") {
-                let key: Type = value.parse()?;
-                options.key = match &key {
-                    Type::Path(key) => key.path.segments.last(),
-                    _ => None,
+                if let Type::Path(key) = value.parse()?
+                    && let Some(last) = key.path.segments.last()
+                {
+                    self.key = last.ident.to_string();
                 }
-                .map(|last| last.ident.to_string());
             } else {
                 value.parse::<Expr>()?;
             }
             Ok(())
         })?;
-        match options.prefix.as_str() {
+        match self.prefix.as_str() {
             "" => Err(syn::Error::new(meta.span(), "it has no prefix")),
             // The prefix becomes the name of a table of TOML.
             prefix if !is_prefix(prefix) => {
                 Err(syn::Error::new(meta.span(), "its prefix is invalid"))
             }
-            _ => Ok(options),
+            _ => Ok(()),
         }
     }
 }

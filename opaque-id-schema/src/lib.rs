@@ -1,8 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod columns;
-mod error;
-mod key_column;
 mod maps;
 mod mysql;
 mod names;
@@ -12,11 +10,11 @@ mod row;
 mod sqlite;
 mod tokens;
 
-pub use error::CheckError;
-pub use key_column::KeyColumn;
 #[doc(hidden)]
 pub use postgres::{secure as secure_postgres, uuid_columns};
 pub use report::{Finding, Report};
+
+use thiserror::Error;
 
 /// Connects to a database and checks its key columns. It changes nothing.
 ///
@@ -70,6 +68,47 @@ pub async fn read_keys(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Check
         Database::MySql => mysql::key_columns(url, samples).await,
         Database::Sqlite => sqlite::key_columns(url, samples).await,
     }
+}
+
+/// A key column of a live schema, and the table that its keys identify.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyColumn {
+    /// The column's table in sqlx's macros: on PostgreSQL in quotes if SQL needs them, on MySQL and MariaDB
+    /// with its database.
+    pub table: String,
+    /// The column's name.
+    pub column: String,
+    /// The table with the rows that the keys identify: the one that the column references in the end, or its
+    /// own.
+    pub identifies: String,
+    /// The column's type as the database spells it.
+    #[doc(hidden)]
+    pub found: String,
+    /// The kinds of key that a primary key may store, by their names in the derive. They are empty if the
+    /// type is not supported, and `None` for any other column.
+    #[doc(hidden)]
+    pub kinds: Option<&'static [&'static str]>,
+}
+
+/// The reason why a schema could not be checked. No message repeats the message of its source.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The URL does not name a supported database.
+    #[error(
+        "unknown database: the URL must start with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
+    )]
+    UnknownDatabase,
+    /// The connection has no schema to check: on MySQL and MariaDB the URL names no database, or on
+    /// PostgreSQL the `search_path` has no existing schema.
+    #[error(
+        "the connection has no schema: end the URL with a database's name (mysql://host/shop), or name an existing schema in PostgreSQL's search_path"
+    )]
+    NoSchema,
+    /// The database could not be reached, or its schema could not be read.
+    #[error("cannot read the schema")]
+    Database(#[from] sqlx::Error),
 }
 
 enum Database {

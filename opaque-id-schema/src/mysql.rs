@@ -44,8 +44,12 @@ row! {
         data_type: String,
         length: Option<i64>,
         collation_name: Option<String>,
-        is_nullable: String,
+        is_nullable: bool,
         extra: String,
+        comment: String,
+        has_default: bool,
+        is_view: bool,
+        engine: Option<String>,
         referenced_table: Option<String>,
         referenced_column: Option<String>,
         update_rule: Option<String>,
@@ -59,14 +63,17 @@ const ROWS: &str = "
     SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(c.table_name AS CHAR) AS table_name,
         CAST(c.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
         CAST(c.data_type AS CHAR) AS data_type, CAST(c.character_maximum_length AS SIGNED) AS length,
-        CAST(c.collation_name AS CHAR) AS collation_name, CAST(c.is_nullable AS CHAR) AS is_nullable,
-        CAST(c.extra AS CHAR) AS extra, CAST(IF(k.referenced_table_schema = k.table_schema, k.referenced_table_name,
+        CAST(c.collation_name AS CHAR) AS collation_name, c.is_nullable = 'YES' AS is_nullable,
+        CAST(LOWER(c.extra) AS CHAR) AS extra, CAST(c.column_comment AS CHAR) AS comment,
+        c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default,
+        t.table_type LIKE '%VIEW' AS is_view, CAST(t.engine AS CHAR) AS engine,
+        CAST(IF(k.referenced_table_schema = k.table_schema, k.referenced_table_name,
             CONCAT(k.referenced_table_schema, '.', k.referenced_table_name)) AS CHAR) AS referenced_table,
         CAST(k.referenced_column_name AS CHAR) AS referenced_column,
         CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule
     FROM information_schema.columns c
     JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-        AND BINARY t.table_name = c.table_name AND t.table_type NOT LIKE '%VIEW'
+        AND BINARY t.table_name = c.table_name
     LEFT JOIN (
         SELECT constraint_name, table_schema, table_name, MAX(column_name) AS column_name,
             MAX(referenced_table_schema) AS referenced_table_schema, MAX(referenced_table_name) AS referenced_table_name,
@@ -78,29 +85,8 @@ const ROWS: &str = "
     LEFT JOIN information_schema.referential_constraints r
         ON r.constraint_schema = k.table_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
         AND BINARY r.table_name = k.table_name
-    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position, k.constraint_name";
-
-row! {
-    struct Column {
-        table_name: String,
-        column_name: String,
-        comment: String,
-        has_default: bool,
-        extra: String,
-        engine: Option<String>,
-        found: String,
-        is_nullable: bool,
-    }
-}
-
-const COLUMNS: &str = "
-    SELECT CAST(c.table_name AS CHAR) AS table_name, CAST(c.column_name AS CHAR) AS column_name,
-        CAST(c.column_comment AS CHAR) AS comment, CAST(LOWER(c.extra) AS CHAR) AS extra,
-        c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default, CAST(t.engine AS CHAR) AS engine,
-        CAST(c.column_type AS CHAR) AS found, c.is_nullable = 'YES' AS is_nullable
-    FROM information_schema.columns c JOIN information_schema.tables t ON t.table_schema = c.table_schema
-        AND t.table_name = c.table_name AND BINARY t.table_name = c.table_name
-    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, BINARY c.table_name, c.ordinal_position";
+    WHERE c.table_schema = DATABASE()
+    ORDER BY c.table_name, BINARY c.table_name, c.ordinal_position, k.constraint_name";
 
 const INDEXES: &str = "
     SELECT CAST(table_name AS CHAR) AS `table`, MAX(non_unique) = 0 AS is_unique, CAST(GROUP_CONCAT(CONCAT(COALESCE(column_name, ''),
@@ -169,10 +155,11 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
 
 async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
-    let (database, mut rows, foreign_keys) = read(&mut connection).await?;
-    rows.retain(|row| row.constraint_name.is_some());
+    let (database, all) = read(&mut connection).await?;
+    let (rows, foreign_keys) = candidates(&all);
     let queried = |table: &str| format!("{database}.{table}");
-    let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
+    let declared = rows.iter().filter(|row| row.constraint_name.is_some());
+    let keys = declared.map(|row| key(row, Values::Ids)).collect();
     let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
         samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
     });
@@ -189,25 +176,30 @@ async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     Ok(connection)
 }
 
-async fn read(
-    connection: &mut MySqlConnection,
-) -> Result<(String, Vec<Row>, Vec<ForeignKey>), CheckError> {
+/// Returns the name of the database, and its columns. A column has a row for each of its constraints.
+async fn read(connection: &mut MySqlConnection) -> Result<(String, Vec<Row>), CheckError> {
     let database: Option<String> =
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;
     let database = database.ok_or(CheckError::NoSchema)?;
-    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
-    rows.retain(|row| {
-        (is_key(row) || is_text(row) || is_bytes(row)) && !is_left_out(&row.table_name)
-    });
-    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok((database, rows, foreign_keys))
+    Ok((database, sqlx::query_as(ROWS).fetch_all(connection).await?))
+}
+
+fn candidates(all: &[Row]) -> (Vec<&Row>, Vec<ForeignKey>) {
+    let is_candidate = |row: &&Row| is_key(row) || is_text(row) || is_bytes(row);
+    let rows = all.iter().filter(|row| !row.is_view && !is_left_out(&row.table_name));
+    let rows: Vec<_> = rows.filter(is_candidate).collect();
+    let foreign_keys = rows.iter().filter_map(|row| foreign_key(row)).collect();
+    (rows, foreign_keys)
 }
 
 async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;
-    let (_, rows, foreign_keys) = read(&mut connection).await?;
+    let (_, all) = read(&mut connection).await?;
+    let (rows, foreign_keys) = candidates(&all);
+    let mut columns: Vec<&Row> = all.iter().collect();
+    columns.dedup_by_key(|row| (&row.table_name, &row.column_name));
     let mut keys = Vec::new();
-    for row in &rows {
+    for &row in &rows {
         let mut values = Values::None;
         if is_text(row) || is_bytes(row) {
             let [table, column] = [&row.table_name, &row.column_name].map(|name| quote(name));
@@ -220,7 +212,6 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
         keys.extend((is_key(row) || matches!(values, Values::Ids)).then(|| key(row, values)));
     }
     let (mut report, mut drafts) = drafts(keys, &foreign_keys, exclude);
-    let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
     let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES).fetch_all(&mut connection).await?;
     for draft in &mut drafts {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
@@ -249,7 +240,7 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     let parts = columns.iter().filter(|column| column.engine.is_some()).map(|column| Part {
         table: &column.table_name,
         column: &column.column_name,
-        found: &column.found,
+        found: &column.column_type,
         is_nullable: column.is_nullable,
         reuses: false,
     });
@@ -258,10 +249,10 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
 }
 
 /// The locks of another engine may differ from InnoDB's: with MyRocks' locks one UUID gets two integers.
-fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
+fn other_engines(columns: &[&Row]) -> impl Iterator<Item = Finding> {
     let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
     tables.filter_map(|columns| {
-        let Column { table_name, column_name, engine, .. } = columns.first()?;
+        let Row { table_name, column_name, engine, .. } = columns.first()?;
         let engine = engine.as_ref().filter(|engine| *engine != "InnoDB")?;
         let columns: Vec<_> = columns.iter().map(|column| &*column.column_name).collect();
         is_ours(table_name, columns).then(|| Finding {
@@ -315,8 +306,10 @@ fn key(row: &Row, values: Values) -> Key {
     }
 }
 
-fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
-    rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
+fn row_of<'r>(rows: &[&'r Row], draft: &Draft) -> Option<&'r Row> {
+    rows.iter()
+        .copied()
+        .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
 fn orphans(key: &ForeignKey) -> String {
@@ -331,20 +324,17 @@ fn orphans(key: &ForeignKey) -> String {
 async fn convert(
     connection: &mut MySqlConnection,
     draft: &mut Draft,
-    rows: &[Row],
-    columns: &[Column],
+    rows: &[&Row],
+    columns: &[&Row],
     obstacles: &[String],
 ) -> Result<(), CheckError> {
     let Some(row) = row_of(rows, draft) else {
         return Ok(());
     };
-    let of_table = || {
-        let columns = columns.iter();
-        columns.filter(|column| column.table_name == row.table_name)
-    };
+    let of_table = columns.iter().filter(|column| column.table_name == row.table_name);
     let constraints = rows.iter().filter_map(|row| row.constraint_name.as_ref());
-    let mut names =
-        of_table().map(|column| &column.column_name).chain([&row.table_name]).chain(constraints);
+    let names = of_table.map(|column| &column.column_name).chain(constraints);
+    let mut names = names.chain([&row.table_name]);
     if !names.all(|name| is_plain(name)) {
         draft.leave_alone(NOT_PLAIN);
         return Ok(());
@@ -353,10 +343,7 @@ async fn convert(
         draft.leave_alone(NO_SCRIPT);
         return Ok(());
     };
-    let own = of_table().find(|column| column.column_name == row.column_name);
-    if own.is_none_or(|own| {
-        own.extra.contains("generated") || own.has_default || !is_plain(&own.comment)
-    }) {
+    if row.extra.contains("generated") || row.has_default || !is_plain(&row.comment) {
         draft.leave_alone("it has a default or is generated; convert it manually");
     }
     // In these character sets even ASCII takes more than one byte.
@@ -378,8 +365,8 @@ async fn convert(
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
-fn is_primary(rows: &[Row], row: &Row) -> bool {
-    let of_column = |other: &&Row| {
+fn is_primary(rows: &[&Row], row: &Row) -> bool {
+    let of_column = |other: &&&Row| {
         (&other.table_name, &other.column_name) == (&row.table_name, &row.column_name)
     };
     let mut constraints = rows.iter().filter(of_column);
@@ -422,8 +409,8 @@ const UUID: &str = "[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 fn script(
     drafts: &[Draft],
     foreign_keys: &[ForeignKey],
-    rows: &[Row],
-    columns: &[Column],
+    rows: &[&Row],
+    columns: &[&Row],
 ) -> Vec<String> {
     let converted = by_table(drafts);
     if converted.is_empty() {
@@ -443,9 +430,6 @@ fn script(
             let column = quote(&draft.finding.column);
             let bad = &conversion.bad;
             convertible.push(format!("(SELECT COUNT(*) FROM {table} WHERE {bad}) = 0"));
-            let own = columns
-                .iter()
-                .find(|own| (own.table_name.as_str(), own.column_name.as_str()) == draft.place());
             // If the client continues after an error, a statement that ran may still have failed.
             let is_type = |ty: &str| {
                 ensure(&format!(
@@ -455,7 +439,7 @@ fn script(
                     text(&draft.finding.column)
                 ))
             };
-            let modify = |ty: &str| guarded("@opaque_id_ok", &modify(row, own, ty));
+            let modify = |ty: &str| guarded("@opaque_id_ok", &modify(row, ty));
             if !conversion.value.is_empty() {
                 if is_primary(rows, row) {
                     let same = count_equal(&digits(&column), &table);
@@ -612,16 +596,10 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
     })
 }
 
-fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
-    let null = match row.is_nullable.as_str() {
-        "YES" => "NULL",
-        _ => "NOT NULL",
-    };
-    let extra = |word: &str, sql| match row.extra.to_lowercase().contains(word) {
-        true => sql,
-        false => "",
-    };
-    let comment = match column.map_or("", |column| &column.comment) {
+fn modify(row: &Row, ty: &str) -> String {
+    let null = if row.is_nullable { "NULL" } else { "NOT NULL" };
+    let extra = |word: &str, sql| if row.extra.contains(word) { sql } else { "" };
+    let comment = match row.comment.as_str() {
         "" => String::new(),
         comment => format!(" COMMENT {}", text(comment)),
     };

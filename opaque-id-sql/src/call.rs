@@ -57,20 +57,18 @@ enum Accepts {
     Rows,
 }
 
-/// The next need of a call, or its result.
+/// The next need of a call.
 #[derive(Debug)]
-pub enum Step<T, E> {
-    /// The call needs a connection.
-    Connect,
-    /// The call needs the answer to a statement.
-    Run(Request),
-    /// A statement had no effect, so the call must wait before this attempt.
+pub enum Need {
+    /// A connection.
+    Connection,
+    /// The answer to a statement.
+    Answer(Request),
+    /// A wait before this attempt, because a statement had no effect.
     Wait(u32),
-    /// The call has ended.
-    Done(Result<T, E>),
 }
 
-/// The reply to a [`Step`].
+/// The reply to a [`Need`].
 #[derive(Debug)]
 pub enum Reply {
     /// The call has a connection.
@@ -81,12 +79,6 @@ pub enum Reply {
     Failed(Failure),
     /// The call has waited.
     Waited,
-}
-
-enum Need {
-    Connection,
-    Answer(Request),
-    Wait(u32),
 }
 
 /// A call's access to its connection.
@@ -216,51 +208,45 @@ impl<'c, T, E> Call<'c, T, E> {
         Call { session, retry_for, future: Box::pin(async { future.await.map(convert) }) }
     }
 
-    /// Resumes the call and returns its next need. The need stays the same until the reply.
+    /// Resumes the call and returns its next need, or its result. The need stays the same until the reply.
     ///
     /// # Panics
     /// If the call has ended, or awaits anything but its session.
-    pub fn step(&mut self) -> Step<T, E> {
+    pub fn step(&mut self) -> ControlFlow<Result<T, E>, Need> {
         if self.session.slot().need.is_none()
             && let Poll::Ready(done) =
                 self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         {
-            return Step::Done(done);
+            return ControlFlow::Break(done);
         }
-        match self.session.slot().need.take() {
-            Some(Need::Connection) => Step::Connect,
-            Some(Need::Answer(request)) => Step::Run(request),
-            Some(Need::Wait(attempt)) => Step::Wait(attempt),
-            None => panic!("a call awaits only its session"),
-        }
+        let need = self.session.slot().need.take();
+        ControlFlow::Continue(need.expect("a call awaits only its session"))
     }
 
     /// Resumes the call. Returns its result if it needs at most the state of a connection.
     pub fn start(&mut self, connection: Option<ConnectionState>) -> Option<Result<T, E>> {
         self.session.slot().connection = connection;
-        let need = match self.step() {
-            Step::Done(done) => return Some(done),
-            Step::Connect => Need::Connection,
-            Step::Run(request) => Need::Answer(request),
-            Step::Wait(attempt) => Need::Wait(attempt),
-        };
-        self.session.slot().need = Some(need);
-        None
+        match self.step() {
+            ControlFlow::Break(done) => Some(done),
+            ControlFlow::Continue(need) => {
+                self.session.slot().need = Some(need);
+                None
+            }
+        }
     }
 
     /// Resumes the call until it needs a statement or ends, without waiting, for tests.
     pub fn next(&mut self, connection: ConnectionState) -> ControlFlow<Result<T, E>, Statement> {
         loop {
-            match self.step() {
-                Step::Done(done) => return ControlFlow::Break(done),
-                Step::Connect => self.reply(Reply::Connected(connection)),
-                Step::Wait(_) => self.reply(Reply::Waited),
-                Step::Run(request) => return ControlFlow::Continue(request.statement),
+            match self.step()? {
+                Need::Connection => self.reply(Reply::Connected(connection)),
+                Need::Wait(_) => self.reply(Reply::Waited),
+                Need::Answer(request) => return ControlFlow::Continue(request.statement),
             }
         }
     }
 
-    /// Passes the reply to the last step.
+    /// Passes the reply to the last need.
     pub fn reply(&mut self, reply: Reply) {
         let mut slot = self.session.slot();
         if let Reply::Connected(connection) = reply {
@@ -316,14 +302,13 @@ impl<'c, T, E> Driver<'c, T, E> {
 
     fn next(&mut self) -> ControlFlow<Result<T, E>, Duration> {
         while self.request.is_none() {
-            match self.call.step() {
-                Step::Done(done) => return ControlFlow::Break(done),
-                Step::Connect => self.call.reply(Reply::Connected(self.connection)),
-                Step::Wait(attempt) => {
+            match self.call.step()? {
+                Need::Connection => self.call.reply(Reply::Connected(self.connection)),
+                Need::Wait(attempt) => {
                     self.wait = (!self.connection.is_in_transaction).then(|| wait_before(attempt));
                     self.call.reply(Reply::Waited);
                 }
-                Step::Run(request) => self.request = Some(request),
+                Need::Answer(request) => self.request = Some(request),
             }
         }
         ControlFlow::Continue(self.wait.take().unwrap_or_default())
@@ -335,34 +320,31 @@ impl<'c, T, E> Driver<'c, T, E> {
 
     /// Only the caller can retry a conflict in its transaction.
     fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> RunResult<(), R, E> {
-        let (error, failure) = match answer {
-            Ok(answer) => {
-                self.request = None;
-                (self.first_conflict, self.retries) = (None, 0);
-                self.call.reply(Reply::Answer(answer));
-                return Ok(());
+        let is_in_transaction = self.connection.is_in_transaction;
+        let reply = match answer {
+            Ok(answer) => Reply::Answer(answer),
+            Err((_, failure)) if self.accepts(failure) => Reply::Failed(failure),
+            Err((_, Failure::Conflict)) if !is_in_transaction && self.may_retry() => return Ok(()),
+            Err((error, Failure::Conflict | Failure::LockTimeout)) => {
+                return Err(RunError::Conflict(error));
             }
-            Err(failed) => failed,
+            Err((error, _)) => return Err(RunError::Database(error)),
         };
-        let accepts = self.request.as_ref().map_or(Accepts::Nothing, |request| request.accepts);
-        let is_accepted = match (accepts, failure) {
-            (Accepts::Duplicate, Failure::Duplicate) => true,
+        self.request = None;
+        (self.first_conflict, self.retries) = (None, 0);
+        self.call.reply(reply);
+        Ok(())
+    }
+
+    fn accepts(&self, failure: Failure) -> bool {
+        match (self.request.as_ref().map(|request| request.accepts), failure) {
+            (Some(Accepts::Duplicate), Failure::Duplicate) => true,
             // A failure may have ended the caller's transaction.
-            (Accepts::Rows, Failure::Duplicate | Failure::LockTimeout | Failure::Refused(_)) => {
-                !self.connection.is_in_transaction
-            }
+            (
+                Some(Accepts::Rows),
+                Failure::Duplicate | Failure::LockTimeout | Failure::Refused(_),
+            ) => !self.connection.is_in_transaction,
             _ => false,
-        };
-        match failure {
-            Failure::Conflict if !self.connection.is_in_transaction && self.may_retry() => Ok(()),
-            failure if is_accepted => {
-                self.request = None;
-                (self.first_conflict, self.retries) = (None, 0);
-                self.call.reply(Reply::Failed(failure));
-                Ok(())
-            }
-            Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
-            _ => Err(RunError::Database(error)),
         }
     }
 

@@ -175,14 +175,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conflicts_of_other_engines_are_retried() {
-        for code in ["40001", "OC000", "OC001"] {
-            assert_eq!(Dialect::Postgres.failure(code).retry(), Some(Retry::Again));
+    fn conflicts_and_closed_connections_are_retried() {
+        for (dialect, codes, retry) in [
+            (Dialect::Postgres, "40001 OC000 OC001", Retry::Again),
+            (Dialect::MySql, "8002 8022 8028 9007", Retry::Again),
+            (Dialect::Postgres, "40003 25P03 57P05 53300", Retry::Elsewhere),
+            (Dialect::MySql, "4031 1040", Retry::Elsewhere),
+        ] {
+            for code in codes.split(' ') {
+                assert_eq!(dialect.failure(code).retry(), Some(retry), "{code}");
+            }
         }
-        for code in ["8002", "8022", "8028", "9007"] {
-            assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Again));
-        }
-        assert_eq!(Dialect::Postgres.failure("40003").retry(), Some(Retry::Elsewhere));
     }
 
     #[test]
@@ -196,16 +199,6 @@ mod tests {
         ] {
             assert!(matches!(dialect.failure(row), Failure::Refused(_)), "{row}");
             assert_eq!(dialect.failure(other), Failure::Other);
-        }
-    }
-
-    #[test]
-    fn a_connection_that_the_server_has_closed_or_refused_is_retried_on_another_one() {
-        for code in ["25P03", "57P05", "53300"] {
-            assert_eq!(Dialect::Postgres.failure(code).retry(), Some(Retry::Elsewhere));
-        }
-        for code in ["4031", "1040"] {
-            assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Elsewhere));
         }
     }
 }

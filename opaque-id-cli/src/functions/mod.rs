@@ -16,6 +16,7 @@ use opaque_id_core::Keyring;
 use opaque_id_core::form::{Form, FormKind, Short, Tagged, Text, UuidForm};
 use opaque_id_core::key::KeyKind;
 use opaque_id_core::keyring::{KeyId, RuntimeResource};
+use opaque_id_sql::statement::hex;
 
 use crate::args::FunctionDialect;
 use crate::resources::ResourceSettings;
@@ -220,10 +221,6 @@ fn rounds(key: KeyKind) -> usize {
         KeyKind::I64 => 6,
         _ => 4,
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn header(what: &str) -> String {

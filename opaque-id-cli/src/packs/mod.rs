@@ -9,12 +9,13 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
-use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::__private::{Layout, RuntimePacks};
 use opaque_id_packs::{
-    ColumnName, Conversion, Location, Normalizer, TableError, TableName, Verified,
+    ColumnName, Conversion, Converted, Location, Normalizer, Rekeyed, TableError, TableName,
+    Verified,
 };
 
-use crate::args::{ColumnArgs, Goal, NormalizerKind, PackedTable, Packs};
+use crate::args::{ColumnArgs, Create, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::resources::ResourceSettings;
 use crate::{files, output, secrets, with_causes};
@@ -42,7 +43,7 @@ pub(crate) fn run(out: &mut impl Write, command: &Packs) -> Result<bool> {
             output::warn(&tune::tune(out, args)?)?;
             return Ok(true);
         }
-        Packs::Create { table, .. }
+        Packs::Create(Create { table, .. })
         | Packs::Configure { table, .. }
         | Packs::Verify { table, .. }
         | Packs::Convert { table, .. }
@@ -78,31 +79,30 @@ async fn act<K: ShownKey>(
     command: &Packs,
 ) -> Result<bool> {
     let column = match command {
-        Packs::Create { column, .. }
+        Packs::Create(Create { column, .. })
         | Packs::Verify { column, .. }
         | Packs::Convert { column, .. }
         | Packs::Rekey { column, .. }
         | Packs::Sweep { column, .. } => named(column)?,
         _ => None,
     };
-    if let Packs::Create { .. } = command {
-        let column = column.as_ref();
-        return settings::create::<K>(out, args, keyring, domain, command, column).await;
+    if let Packs::Create(create) = command {
+        return settings::create::<K>(out, create, keyring, domain, column.as_ref()).await;
     }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;
     match command {
-        Packs::Tune(_) | Packs::Create { .. } => unreachable!("it opens no table"),
+        Packs::Tune(_) | Packs::Create(_) => unreachable!("it opens no table"),
         Packs::Configure { settings, .. } => settings::configure(out, &table, settings).await,
         Packs::Verify { column: of, .. } => {
             verify(out, &table, column.as_ref().map(|column| (column, normalizer(of)))).await
         }
         Packs::Convert { column: of, to, .. } => {
-            let (column, to) = (column.ok_or("expected --column")?, (*to).into());
-            if to == Conversion::Plaintext && of.plaintext.is_none() {
+            let column = column.ok_or("expected --column")?;
+            if *to == Conversion::Plaintext && of.plaintext.is_none() {
                 return Err("expected --plaintext, the column for the decrypted values".into());
             }
-            convert(out, &table, &column, normalizer(of), to).await
+            convert(out, &table, &column, normalizer(of), *to).await
         }
         Packs::Restore { backup_url, force, .. } => {
             let backup = open(backup_url)
@@ -162,22 +162,16 @@ fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
-impl From<Goal> for Conversion {
-    fn from(goal: Goal) -> Self {
-        match goal {
-            Goal::Index => Self::Index,
-            Goal::Encrypted => Self::Encrypted,
-            Goal::Plaintext => Self::Plaintext,
-        }
-    }
+fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
+    of.index.as_ref().map(|_| of.normalize)
 }
 
-fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
-    of.index.as_ref().map(|_| match of.normalize {
-        NormalizerKind::Exact => Normalizer::Exact,
-        NormalizerKind::Nfc => Normalizer::Nfc,
-        NormalizerKind::Caseless => Normalizer::Caseless,
-    })
+pub(crate) fn layout(is_column: bool, by_encrypted_key: bool) -> Layout {
+    match (is_column, by_encrypted_key) {
+        (true, _) => Layout::Column,
+        (false, true) => Layout::ByEncryptedKey,
+        (false, false) => Layout::ByKey,
+    }
 }
 
 /// Returns a problem with its id in the database, for the operators of the database.
@@ -236,32 +230,30 @@ async fn convert<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let converted = database.run(packs.convert(column, to, normalizer, progress)?).await?;
     bar.finish_and_clear();
+    let Converted { rows, plaintext, encrypted, unindexed, lost, .. } = converted;
     print(out, &converted.problems, converted.more_problems)?;
     writeln!(
         out,
-        "{} rows written; {} values are in plaintext, and {} have no fingerprint",
-        converted.rows, converted.plaintext, converted.unindexed
+        "{rows} rows written; {plaintext} values are in plaintext, and {unindexed} have no fingerprint"
     )?;
-    if converted.lost > 0 {
-        let note = format!(
-            "{} were changed by the application meanwhile: run the command again",
-            converted.lost
-        );
+    if lost > 0 {
+        let note =
+            format!("{lost} were changed by the application meanwhile: run the command again");
         output::warn(&[note])?;
     }
     let left = match to {
-        Conversion::Encrypted => converted.plaintext,
-        Conversion::Plaintext => converted.encrypted,
+        Conversion::Encrypted => plaintext,
+        Conversion::Plaintext => encrypted,
         _ => 0,
     };
-    let is_known = !converted.problems.is_empty() || converted.lost > 0;
+    let is_known = !converted.problems.is_empty() || lost > 0;
     if left > 0 && !is_known {
         let note = format!(
             "{left} values were not converted: look for a client that writes the old form, or a trigger"
         );
         output::warn(&[note])?;
     }
-    Ok(!is_known && converted.unindexed == 0 && left == 0)
+    Ok(!is_known && unindexed == 0 && left == 0)
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.
@@ -348,24 +340,19 @@ async fn rekey<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let rekeyed = database.run(packs.rekey(column, sweep, progress)).await?;
     bar.finish_and_clear();
+    let Rekeyed { packs, rows, lost, dictionaries, dictionaries_left: left, .. } = rekeyed;
     match column {
-        None => writeln!(
-            out,
-            "{} packs and {} recent rows encrypted again",
-            rekeyed.packs, rekeyed.rows
-        )?,
-        Some(_) => writeln!(out, "{} values encrypted again", rekeyed.rows)?,
+        None => writeln!(out, "{packs} packs and {rows} recent rows encrypted again")?,
+        Some(_) => writeln!(out, "{rows} values encrypted again")?,
     }
-    if rekeyed.lost > 0 {
-        let lost = rekeyed.lost;
+    if lost > 0 {
         let note = format!(
             "{lost} were changed or locked by the application meanwhile: run the command again, which skips what is done"
         );
         output::warn(&[note])?;
     }
     let Some(unused_for) = sweep else { return Ok(true) };
-    writeln!(out, "{} old dictionaries deleted", rekeyed.dictionaries)?;
-    let left = rekeyed.dictionaries_left;
+    writeln!(out, "{dictionaries} old dictionaries deleted")?;
     if left > 0 {
         let note = format!(
             "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, and nothing is \
@@ -374,7 +361,7 @@ async fn rekey<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    Ok(rekeyed.lost == 0 && left == 0)
+    Ok(lost == 0 && left == 0)
 }
 
 async fn train<K: ShownKey>(

@@ -3,36 +3,26 @@
 use std::io::Write;
 
 use opaque_id_core::Keyring;
-use opaque_id_packs::__private::{Layout, RuntimePacks};
+use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{ColumnName, Settings};
 use serde_json::{Map, Value};
 
 use super::database::Database;
-use super::{Result, Table, name};
-use crate::args::{PackSettings, PackedTable, Packs};
+use super::{Result, Table, layout, name};
+use crate::args::{Create, PackSettings};
 use crate::resource::ShownKey;
 
 type Listed = Vec<(String, String)>;
 
 pub(super) async fn create<K: ShownKey>(
     out: &mut impl Write,
-    args: &PackedTable,
+    create: &Create,
     keyring: &Keyring,
     domain: &str,
-    command: &Packs,
     column: Option<&ColumnName>,
 ) -> Result<bool> {
-    let &Packs::Create {
-        ref settings,
-        write_through,
-        ref encoding,
-        by_encrypted_key,
-        groups: has_groups,
-        ..
-    } = command
-    else {
-        unreachable!("another command creates nothing");
-    };
+    let Create { table: args, settings, encoding, .. } = create;
+    let &Create { write_through, by_encrypted_key, groups: has_groups, .. } = create;
     let first = match write_through {
         true => Settings::default().write_through(),
         false => Settings::default(),
@@ -40,11 +30,7 @@ pub(super) async fn create<K: ShownKey>(
     let settings = changed(&first, settings)?;
     let expected = listed(&settings, encoding, by_encrypted_key, has_groups)?;
     let (name, is_column) = (name(args), column.is_some());
-    let layout = match (is_column, by_encrypted_key) {
-        (true, _) => Layout::Column,
-        (false, true) => Layout::ByEncryptedKey,
-        (false, false) => Layout::ByKey,
-    };
+    let layout = layout(is_column, by_encrypted_key);
     let (packs, call) =
         RuntimePacks::<K>::create(keyring, domain, name, settings, encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;

@@ -7,21 +7,21 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::{
-    SECRET, entry, ok, opaque_id, output, parse, refuses, run_with, stderr, stdout, text, vectors,
+    Folder, KEY, SECRET, entry, ok, opaque_id, output, parse, refuses, run, run_with, stderr,
+    stdout, text, vectors,
 };
 
 const OF: &str = "--prefix user --key int";
 
 struct Log {
-    _folder: tempfile::TempDir,
+    _folder: Folder,
     file: String,
 }
 
 impl Log {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("audit.jsonl").to_str().expect("UTF-8").to_owned();
-        Self { _folder: folder, file }
+        let folder = Folder::new(&[]);
+        Self { file: folder.path("audit.jsonl"), _folder: folder }
     }
 
     fn command(&self, ids: &[&str]) -> Command {
@@ -64,22 +64,19 @@ fn every_open_is_logged_without_its_key() {
         assert_eq!(line["uid"].is_u64(), cfg!(unix));
         assert_eq!(line["resource"], json!("user"));
     }
-    let fields = |line: &Value, names: [&str; 4]| names.map(|name| line[name].clone());
-    assert_eq!(
-        fields(&lines[0], ["user", "id", "outcome", "key_id"]),
-        [json!("ada"), json!(good), json!("opened"), json!(0)]
-    );
-    assert_eq!(
-        fields(&lines[1], ["id", "outcome", "key_id", "sudo_user"])[..2],
-        [json!(other), json!("refused")]
-    );
-    assert!(
-        lines[1]["reason"].as_str().is_some_and(|reason| reason.contains("another resource")),
-        "{}",
-        lines[1]
-    );
-    assert_eq!(lines[2]["sudo_user"], json!("grace"));
-    assert_eq!(lines[3]["outcome"], json!("opened"));
+    for (line, field, expected) in [
+        (0, "user", json!("ada")),
+        (0, "id", json!(good)),
+        (0, "outcome", json!("opened")),
+        (0, "key_id", json!(0)),
+        (1, "id", json!(other)),
+        (1, "outcome", json!("refused")),
+        (2, "sudo_user", json!("grace")),
+        (3, "outcome", json!("opened")),
+    ] {
+        assert_eq!(lines[line][field], expected, "{}", lines[line]);
+    }
+    assert!(self::text(&lines[1], "reason").contains("another resource"), "{}", lines[1]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -102,7 +99,7 @@ fn the_domain_the_audience_and_the_file_are_logged() {
     for (of, of_refused) in [(of.clone(), None), (format!("{of} --prefix order"), Some("payment"))]
     {
         let open = format!("open {of} --audit-log {} {id} order_x", log.file);
-        assert_eq!(stdout(&output(&mut opaque_id(&entry(), &open))), "7  integer  key id 0\n");
+        assert_eq!(stdout(&run(&entry(), &open)), "7  integer  key id 0\n");
         let lines = log.lines();
         let [.., opened, refused] = &lines[..] else { panic!("{lines:?}") };
         for (line, domain) in [(opened, Some("payment")), (refused, of_refused)] {
@@ -129,9 +126,9 @@ fn long_ids_are_logged_whole() {
 fn an_id_that_must_be_verified_is_logged_as_refused() {
     let log = Log::new();
     let of = "--prefix user --key uuid";
-    let id = ok(&entry(), &format!("seal {of} {}", crate::KEY));
+    let id = ok(&entry(), &format!("seal {of} {KEY}"));
     let refused = format!("open {of} --require-verified --audit-log {} {id}", log.file);
-    refuses(&output(&mut opaque_id(&entry(), &refused)), 1, "expected a tag or a cursor");
+    refuses(&run(&entry(), &refused), 1, "expected a tag or a cursor");
     assert_eq!(log.lines()[0]["outcome"], json!("refused"));
 }
 
@@ -151,11 +148,9 @@ fn no_id_forges_a_line_or_shows_a_secret() {
     // A text that is too long for an id is not opened.
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[0]["id"], json!(forged));
-    assert!(
-        lines
-            .iter()
-            .all(|line| line["outcome"] == json!("refused") && line["user"] == json!("ada"))
-    );
+    let is_refused =
+        |line: &Value| (&line["outcome"], &line["user"]) == (&json!("refused"), &json!("ada"));
+    assert!(lines.iter().all(is_refused));
     refuses(&output, 1, "argument 4: ");
 }
 

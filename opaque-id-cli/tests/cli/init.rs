@@ -1,11 +1,8 @@
 //! `opaque-id init`, in a fresh project for each case.
 
-use std::fs;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tempfile::TempDir;
-
-use crate::{good, opaque_id, output, refuses, sqlite, stderr, with_input};
+use crate::{Folder, good, refuses, sqlite, stderr, with_input};
 
 /// The module of the first test, which compiles.
 #[expect(dead_code, missing_debug_implementations, unreachable_pub)]
@@ -16,22 +13,13 @@ const SCHEMA: &str = include_str!("init/schema.sql");
 const FILES: [&str; 6] =
     [".gitignore", "Cargo.toml", "sqlx.toml", "src/ids.rs", "src/lib.rs", "src/main.rs"];
 
-fn project(dependencies: &str, root: &str, source: &str) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("src")).expect("created");
+fn project(dependencies: &str, root: &str, source: &str) -> Folder {
     let manifest = format!("[package]\nname = \"my-app\"\n[dependencies]\n{dependencies}\n");
-    for (file, text) in [("Cargo.toml", &*manifest), (root, source)] {
-        fs::write(folder.path().join(file), text).expect("written");
-    }
-    folder
+    Folder::new(&[("Cargo.toml", &manifest), (root, source)])
 }
 
-fn init(folder: &TempDir, line: &str) -> Output {
-    output(opaque_id("", line).current_dir(folder).env_remove("DATABASE_URL"))
-}
-
-fn contents(folder: &TempDir) -> [String; 6] {
-    FILES.map(|file| fs::read_to_string(folder.path().join(file)).unwrap_or_default())
+fn contents(folder: &Folder) -> [String; 6] {
+    FILES.map(|file| folder.read(file))
 }
 
 #[test]
@@ -42,19 +30,19 @@ fn init_writes_what_its_dry_run_prints_and_a_second_run_changes_nothing() {
     let new = || project(dependencies, "src/main.rs", "mod api;\nmod model;\nfn main() {}\n");
     let (printed, written) = (new(), new());
     let before = contents(&printed);
-    let diff = init(&printed, &format!("{line} --dry-run"));
+    let diff = printed.run(&format!("{line} --dry-run"));
     assert!(contents(&printed) == before && stderr(&diff).contains("a new secret"));
-    let next = init(&written, &line);
+    let next = written.run(&line);
     assert!(good(&next).contains("types that it leaves to you: 3"), "{}", good(&next));
     let after = contents(&written);
     assert_eq!(after[3], include_str!("init/ids.txt"));
     assert_eq!(after[5], "mod api;\nmod ids;\nmod model;\nfn main() {}\n");
-    assert!(!good(&init(&written, &line)).contains("wrote") && contents(&written) == after);
+    assert!(!written.ok(&line).contains("wrote") && contents(&written) == after);
     // A file that others could read would be refused.
-    good(&output(opaque_id("", "keys --keys-file opaque-id.keys").current_dir(&written)));
+    written.ok("keys --keys-file opaque-id.keys");
 
     let mut apply = Command::new("git");
-    let apply = apply.args(["apply", "-"]).current_dir(&printed);
+    let apply = apply.args(["apply", "-"]).current_dir(&printed.0);
     good(&with_input(apply, &format!("{}\n", good(&diff))).expect("git runs"));
     assert_eq!(contents(&printed), after);
 }
@@ -67,8 +55,8 @@ fn init_adds_the_crates_of_the_dependencies() {
         let source = "#![allow(dead_code)]\nfn main() {}";
         let folder = project(&format!("{dependencies}{workspace}"), "src/main.rs", source);
         let before = &contents(&folder)[1];
-        let dry = init(&folder, "init --dry-run");
-        let next = init(&folder, "init");
+        let dry = folder.run("init --dry-run");
+        let next = folder.run("init");
         for printed in [stderr(&dry), good(&next)] {
             assert!(printed.contains("add to src/main.rs: mod ids;"), "{printed}");
         }
@@ -86,7 +74,7 @@ fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
     let line = format!("init --database-url {url}");
     let sqlx = "sqlx = { version = \"0.9\", features = [\"sqlite\"] } # ours";
     let folder = project(sqlx, "src/lib.rs", "//! sqlx::query!(\npub mod model;\n");
-    good(&init(&folder, &line));
+    folder.ok(&line);
     let [_, manifest, overrides, _, lib, _] = contents(&folder);
     assert!(manifest.contains("[\"sqlite\", \"sqlx-toml\"] } # ours\n"), "{manifest}");
     let user = "user_id = \"opaque_id_sqlx::Internal<my_app::ids::User>\"";
@@ -94,15 +82,15 @@ fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
     assert!(lib.ends_with("pub mod model;\npub mod ids;\nextern crate self as my_app;\n"), "{lib}");
 
     for file in ["src/ids.rs", "sqlx.toml", "opaque-id.keys"] {
-        fs::write(folder.path().join(file), "# mine").expect("written");
+        folder.write(file, "# mine");
     }
     let before = contents(&folder);
-    let again = init(&folder, &line);
+    let again = folder.run(&line);
     assert!(contents(&folder) == before && !good(&again).contains("wrote"));
     assert_eq!(stderr(&again).matches("exists and stays as it is").count(), 2);
     assert!(stderr(&again).contains("src/ids.rs has no type for users"), "{}", stderr(&again));
-    fs::write(folder.path().join("Cargo.toml"), "[workspace]").expect("written");
-    refuses(&init(&folder, &line), 2, "found a workspace");
+    folder.write("Cargo.toml", "[workspace]");
+    refuses(&folder.run(&line), 2, "found a workspace");
 }
 
 #[test]
@@ -112,7 +100,7 @@ fn init_says_what_it_leaves_out() {
     let derived = "#[opaque_id(prefix = \"user\", key = i64)]\nstruct User;\n";
     let dependencies = "sea-orm = \"2\"\ndiesel-async = \"0.6\"";
     let folder = project(dependencies, "src/main.rs", derived);
-    let next = init(&folder, &line);
+    let next = folder.run(&line);
     assert!(stderr(&next).contains("expected diesel-async 0.9 or 0.8, found `0.6`"));
     let [_, manifest, _, ids, _, main] = contents(&folder);
     // The URL names the database.
@@ -121,6 +109,6 @@ fn init_says_what_it_leaves_out() {
     assert_eq!(main, format!("mod ids;\n\n{derived}"));
 
     let old = project("sqlx = \"0.7\"", "src/main.rs", "");
-    refuses(&init(&old, &line), 2, "expected sqlx 0.9 or 0.8, found `0.7`");
+    refuses(&old.run(&line), 2, "expected sqlx 0.9 or 0.8, found `0.7`");
     assert!(contents(&old)[3].is_empty());
 }

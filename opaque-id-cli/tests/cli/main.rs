@@ -11,7 +11,9 @@ mod sqlx_toml;
 mod subkeys;
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use jiff::{Timestamp, ToSpan};
@@ -19,6 +21,7 @@ use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::execute;
 use opaque_id_tests::tools::with_input;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
 const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
@@ -30,11 +33,57 @@ fn opaque_id(entries: &str, line: &str) -> Command {
 
 fn command_with(entries: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-    command.args(args).env_remove("OPAQUE_ID_KEYS");
+    command.args(args);
+    for variable in ["OPAQUE_ID_KEYS", "OPAQUE_ID_RESOURCES", "SUDO_UID", "DATABASE_URL"] {
+        command.env_remove(variable);
+    }
     if !entries.is_empty() {
         command.env("OPAQUE_ID_KEYS", entries);
     }
     command
+}
+
+/// A folder of a test. No file of resources is in it or above it.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().expect("a folder"));
+        files.iter().for_each(|(file, text)| folder.write(file, text));
+        folder
+    }
+
+    /// Writes a file that other users cannot read.
+    fn write(&self, file: &str, text: &str) {
+        let file = self.path(file);
+        fs::create_dir_all(Path::new(&file).parent().expect("a folder")).expect("created");
+        fs::write(&file, text).expect("written");
+        set_mode(&file, 0o600);
+    }
+
+    /// Returns the text of a file, or an empty one if it does not exist.
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.path().join(file)).unwrap_or_default()
+    }
+
+    fn path(&self, file: &str) -> String {
+        self.0.path().join(file).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Returns a command line in the folder.
+    fn command(&self, entries: &str, line: &str) -> Command {
+        let mut command = opaque_id(entries, line);
+        command.current_dir(&self.0);
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        output(&mut self.command(&entry(), line))
+    }
+
+    fn ok(&self, line: &str) -> String {
+        good(&self.run(line)).to_owned()
+    }
 }
 
 fn output(command: &mut Command) -> Output {
@@ -172,14 +221,10 @@ fn an_id_of_a_log_says_itself_that_it_is_one() {
             continue; // It has no subkeys.
         }
         let of_logs = ok(&entries, &format!("export-subkeys {of} --audience logs"));
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("subkeys");
-        std::fs::write(&file, of_logs).expect("written");
-        #[cfg(unix)]
-        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-            .expect("set");
-        let opened = ok("", &format!("open --keys-file {} -- {id}", file.display()));
-        assert!(opened.starts_with(&format!("{key}  ")), "{opened}");
+        let folder = Folder::new(&[("subkeys", &of_logs)]);
+        let open = format!("open --keys-file subkeys -- {id}");
+        let opened = output(&mut folder.command("", &open));
+        assert!(good(&opened).starts_with(&format!("{key}  ")), "{opened:?}");
     }
     let of = "--prefix user --key uuid7";
     let id = ok(&entries, &format!("seal {of} -- 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"));
@@ -223,10 +268,8 @@ fn keygen_generates_a_working_secret() {
 
 #[test]
 fn a_keys_file_replaces_the_variable() {
-    let path = std::env::temp_dir().join(format!("opaque-id-keys-{}", std::process::id()));
-    std::fs::write(&path, format!("# the newest first\n{}\n", entry())).expect("writes");
-    let file = path.to_str().expect("UTF-8");
-    set_mode(file, 0o600);
+    let folder = Folder::new(&[("keys", &format!("# the newest first\n{}\n", entry()))]);
+    let file = &folder.path("keys");
     let seal = format!("seal --prefix user --key uuid7 {KEY}");
     let from_file = ok("", &format!("{seal} --keys-file {file}"));
     assert_eq!(from_file, ok(&entry(), &seal));
@@ -239,7 +282,7 @@ fn a_keys_file_replaces_the_variable() {
         let chosen = ok("", &format!("{seal} --shared-keys-file {file}"));
         assert_eq!(chosen, from_file);
     }
-    std::fs::remove_file(&path).expect("removes");
+    fs::remove_file(file).expect("removes");
 
     let missing = run("", &format!("{seal} --keys-file {file}"));
     let advice =
@@ -260,7 +303,7 @@ fn invalid_secrets_are_reported_without_the_secret() {
 fn set_mode(file: &str, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
 
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).expect("allowed");
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("allowed");
 }
 
 #[cfg(not(unix))]
@@ -460,11 +503,9 @@ fn all_ids_of_a_line_are_opened() {
     let line = format!(
         "user UserId(Internal<user>({user})) cannot access part {part}, but user {user} may see it"
     );
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(&file, "[resource.user]\nkey = \"int\"\n[resource.part]\nkey = \"int\"\n")
-        .expect("written");
-    let file = file.path().to_str().expect("UTF-8");
-    let opened = output(&mut command_with(&entry(), &["open", "--resources", file, &line]));
+    let resources = "[resource.user]\nkey = \"int\"\n[resource.part]\nkey = \"int\"\n";
+    let folder = Folder::new(&[("opaque-id.toml", resources)]);
+    let opened = output(folder.command(&entry(), "open").arg(&line));
     let expected = format!("{user}  1  integer  key id 0\n{part}  2  integer  key id 0\n");
     assert_eq!(stdout(&opened), expected);
     // The second id is of another resource.
@@ -626,7 +667,7 @@ fn a_stream_runs_in_constant_memory() {
         assert!(line.starts_with("user_"));
     }
     let input = writer.join().expect("no panic");
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("runs");
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("runs");
     let peak: u64 = status
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))
@@ -639,9 +680,9 @@ fn a_stream_runs_in_constant_memory() {
 }
 
 /// Returns a database file with these tables.
-fn sqlite(schema: &str) -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let url = format!("sqlite://{}", folder.path().join("shop.db").display());
+fn sqlite(schema: &str) -> (Folder, String) {
+    let folder = Folder::new(&[]);
+    let url = format!("sqlite://{}", folder.path("shop.db"));
     execute(Engine::Sqlite, &format!("{url}?mode=rwc"), schema).expect("created");
     (folder, url)
 }
@@ -804,18 +845,15 @@ fn sql_takes_no_names_that_need_quotes() {
 
 #[test]
 fn sql_functions_of_resources() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("opaque-id.toml");
     let long = "a".repeat(56);
     let toml = format!(
         "[resource.user]\n[resource.cart]\nkey = \"i64\"\nform = \"uuid\"\n[resource.map]\nkey = \"i64\"\n\
          form = \"mapped\"\n[resource.both]\nkey = \"i64\"\nform = \"tagged\"\n[resource.{long}]\n"
     );
-    std::fs::write(&file, toml).expect("written");
-    let file = file.to_str().expect("UTF-8");
+    let folder = Folder::new(&[("opaque-id.toml", &toml)]);
     let functions = |entries: &str, dialect: &str, args: &str| {
-        let start = format!("sql functions --resources {file} --dialect {dialect}");
-        run(entries, format!("{start} {args}").trim_end())
+        let line = format!("sql functions --dialect {dialect} {args}");
+        output(&mut folder.command(entries, line.trim_end()))
     };
     for dialect in ["postgres", "mysql", "mariadb"] {
         for options in ["", "--rotate"] {
@@ -844,7 +882,7 @@ fn sql_functions_of_resources() {
             assert_eq!(stdout(&refused), "");
         }
     }
-    std::fs::write(file, "").expect("written");
+    folder.write("opaque-id.toml", "");
     let refused = functions(&entry(), "postgres", "");
     refuses(&refused, 2, "has no resource whose ids are sealed");
 }
@@ -866,14 +904,10 @@ fn completions_and_manual_pages_have_all_commands() {
     assert!(page.contains(".TH opaque-id 1"), "{page}");
     assert!(page.contains("check\\-schema"), "{page}");
 
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().to_str().expect("UTF-8");
-    ok("", &format!("man --dir {dir}"));
-    for page in
-        ["opaque-id.1", "opaque-id-open.1", "opaque-id-sql-functions.1", "opaque-id-packs-verify.1"]
-    {
-        assert!(folder.path().join(page).is_file(), "{page}");
+    let folder = Folder::new(&[]);
+    folder.ok("man --dir .");
+    for page in ["", "-open", "-sql-functions", "-packs-verify"] {
+        assert!(!folder.read(&format!("opaque-id{page}.1")).is_empty(), "{page}");
     }
-    let missing = run("", &format!("man --dir {dir}/missing"));
-    refuses(&missing, 2, "cannot write into ");
+    refuses(&folder.run("man --dir missing"), 2, "cannot write into ");
 }

@@ -35,19 +35,19 @@ const HOSTILE: [&str; 12] = [
 #[test]
 fn names_never_become_other_sql() {
     let entries = format!("0:{SECRET}");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("shop.db");
+    let folder = Folder::new(&[]);
+    let file = folder.path("shop.db");
     for command in COMMANDS {
         for name in HOSTILE {
             let words: Vec<_> = command.split(' ').map(|word| word.replace("{}", name)).collect();
             let words: Vec<_> = words.iter().map(String::as_str).collect();
             let mut command = command_with(&entries, &words);
-            command.env("DATABASE_URL", format!("sqlite://{}?mode=rwc", file.display()));
+            command.env("DATABASE_URL", format!("sqlite://{file}?mode=rwc"));
             let refused = output(&mut command);
             assert!(!refused.status.success(), "{words:?}");
             assert_eq!(stdout(&refused), "", "{words:?}");
             assert!(stderr(&refused).contains("expected"), "{words:?}: {}", stderr(&refused));
         }
     }
-    assert!(!file.exists(), "a command connected before it had read its arguments");
+    assert!(!Path::new(&file).exists(), "a command connected before it had read its arguments");
 }

@@ -1,12 +1,10 @@
 //! `opaque-id.toml`.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::{KEY, entry, good, ok, opaque_id, output, parse, refuses, run, stderr, stdout};
+use crate::{Folder, KEY, entry, good, ok, output, parse, refuses, run, stderr, stdout};
 
 const FILE: &str = r#"
 [resource.user]
@@ -27,57 +25,34 @@ key = "i64"
 form = "mapped"
 "#;
 
-fn folder(file: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("opaque-id.toml"), file).expect("written");
-    fs::create_dir_all(folder.path().join("src/deep")).expect("created");
-    folder
-}
-
-/// Returns a command line in a folder without another file of resources.
-fn in_folder(folder: &Path, line: &str) -> Command {
-    let mut command = opaque_id(&entry(), line);
-    command.current_dir(folder).env_remove("OPAQUE_ID_RESOURCES").env_remove("SUDO_UID");
-    command
-}
-
-fn run_in(folder: &Path, line: &str) -> Output {
-    output(&mut in_folder(folder, line))
-}
-
-fn ok_in(folder: &Path, line: &str) -> String {
-    good(&run_in(folder, line)).to_owned()
-}
-
-fn path_of(file: &Path) -> &str {
-    file.to_str().expect("UTF-8")
+fn folder(file: &str) -> Folder {
+    Folder::new(&[("opaque-id.toml", file)])
 }
 
 #[test]
 fn ids_open_without_options() {
     let folder = folder(FILE);
-    let below = &folder.path().join("src/deep");
+    folder.write("src/deep/file", "");
+    let below = |line: &str| {
+        good(&output(folder.command(&entry(), line).current_dir(folder.path("src/deep"))))
+            .to_owned()
+    };
     let user = ok(&entry(), &format!("seal --prefix user --key uuid7 {KEY}"));
-    assert_eq!(ok_in(below, &format!("seal --prefix user {KEY}")), user);
+    assert_eq!(below(&format!("seal --prefix user {KEY}")), user);
     let of_item = "--prefix line_item --domain item --key int";
     let item = ok(&entry(), &format!("seal {of_item} 42"));
     let opened = format!(
         "{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  unverified\n42  integer  key id 0"
     );
     let open = format!("open {user} {item}");
-    assert_eq!(ok_in(below, &open), opened);
-    let renewed = ok_in(below, &format!("renew {user} {item}"));
-    assert_eq!(renewed, format!("{user}\n{item}"));
+    assert_eq!(below(&open), opened);
+    assert_eq!(below(&format!("renew {user} {item}")), format!("{user}\n{item}"));
 
     // An option or a variable names a file elsewhere.
-    let file = folder.path().join("opaque-id.toml");
-    let file = path_of(&file);
-    let elsewhere = tempfile::tempdir().expect("a folder");
-    let by_option = format!("{open} --resources {file}");
-    assert_eq!(ok_in(elsewhere.path(), &by_option), opened);
-    let mut by_variable = in_folder(elsewhere.path(), &open);
-    by_variable.env("OPAQUE_ID_RESOURCES", file);
-    assert_eq!(good(&output(&mut by_variable)), opened);
+    let (file, elsewhere) = (folder.path("opaque-id.toml"), Folder::new(&[]));
+    assert_eq!(elsewhere.ok(&format!("{open} --resources {file}")), opened);
+    let mut by_variable = elsewhere.command(&entry(), &open);
+    assert_eq!(good(&output(by_variable.env("OPAQUE_ID_RESOURCES", file))), opened);
 }
 
 #[test]
@@ -85,7 +60,7 @@ fn open_names_the_table() {
     let folder = folder(
         "[resource.user]\ntable = \"users\"\n[resource.cart]\nkey = \"i64\"\nform = \"uuid\"\ntable = \"shop.carts\"",
     );
-    let ok = |line: &str| ok_in(folder.path(), line);
+    let ok = |line: &str| folder.ok(line);
     let (user, cart) = (ok(&format!("seal --prefix user {KEY}")), ok("seal --prefix cart 7"));
     let opened = ok(&format!("open {user} {cart}"));
     let (of_user, of_cart) = opened.split_once('\n').expect("two lines");
@@ -98,9 +73,7 @@ fn open_names_the_table() {
 #[test]
 fn inspect_says_what_the_file_says() {
     let folder = folder(FILE);
-    let sealed =
-        ["cart", "line_item"].map(|of| ok_in(folder.path(), &format!("seal --prefix {of} 7")));
-    let [cart, item] = &sealed;
+    let [cart, item] = &["cart", "line_item"].map(|of| folder.ok(&format!("seal --prefix {of} 7")));
     let uuid = "UUID 01890a5d-ac96-774b-bcce-b302099a8057";
     for (id, has, has_not) in [
         (
@@ -124,34 +97,31 @@ fn inspect_says_what_the_file_says() {
         (cart, "key id 0; of cart or session", "has keys"),
         ("user_cursor_awa6tgzhc0xmnspa2hmsmzeyrjn409vrne", "a cursor of user; user has", "unless"),
     ] {
-        let mut inspect = in_folder(folder.path(), &format!("inspect {id}"));
-        let found = output(inspect.env_remove("OPAQUE_ID_KEYS"));
+        let found = output(&mut folder.command("", &format!("inspect {id}")));
         assert!(good(&found).contains(has), "{has}: {}", stdout(&found));
         assert!(!stdout(&found).contains(has_not), "{has_not}: {}", stdout(&found));
     }
-    let record = parse(&ok_in(folder.path(), &format!("inspect --json {item}")));
+    let record = parse(&folder.ok(&format!("inspect --json {item}")));
     let resource = json!({"prefix": "line_item", "key": "int", "form": "text", "domain": "item", "table": null});
     assert_eq!(record["resource"], resource);
     // An unreadable file is an error.
     let broken = self::folder("[resource.user]\nkey = \"i16\"");
-    refuses(&run_in(broken.path(), &format!("inspect {item}")), 2, "unknown key `i16`");
+    refuses(&broken.run(&format!("inspect {item}")), 2, "unknown key `i16`");
 }
 
 #[test]
 fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
     let seal = "seal --prefix line_item 42";
-    let item = ok_in(folder.path(), seal);
-    let same = format!("{seal} --key i64 --form text --domain item");
-    assert_eq!(ok_in(folder.path(), &same), item);
+    let item = folder.ok(seal);
+    assert_eq!(folder.ok(&format!("{seal} --key i64 --form text --domain item")), item);
     for (option, given, expected) in
         [("key", "uuid7", "int"), ("form", "uuid", "text"), ("domain", "line_item", "item")]
     {
         for command in ["seal", "open", "renew"] {
             let line = format!("{command} --{option}={given} --prefix line_item {item}");
-            let refused = run_in(folder.path(), &line);
-            let place = format!("expected the {option} of `line_item` in ");
-            refuses(&refused, 2, &place);
+            let refused = folder.run(&line);
+            refuses(&refused, 2, &format!("expected the {option} of `line_item` in "));
             let error = format!(
                 "opaque-id.toml, {expected}, found another --{option}: leave the option out"
             );
@@ -168,38 +138,34 @@ fn a_file_of_another_user_is_refused() {
     use std::os::unix::fs::{chown, lchown, symlink};
 
     let folder = folder(FILE);
-    let below = &folder.path().join("src/deep");
-    let file = folder.path().join("opaque-id.toml");
+    let file = folder.path("opaque-id.toml");
     let seal = "seal --prefix cart 7";
-    let sealed = ok_in(below, seal);
+    let sealed = folder.ok(seal);
     if chown(&file, Some(12_345), None).is_err() {
         return;
     }
     let refused = || {
-        let refused = run_in(below, seal);
+        let refused = folder.run(seal);
         let error = "opaque-id.toml to belong to you (user 0) or to root, found user 12345: if you trust them, name";
         refuses(&refused, 2, error);
         assert_eq!(stdout(&refused), "");
     };
     refused();
     // The file is accepted by name, and after `sudo`.
-    let by_name = format!("{seal} --resources {}", path_of(&file));
-    assert_eq!(ok_in(below, &by_name), sealed);
-    refuses(&run_in(below, "inspect 7"), 2, "found user 12345");
-    let by_sudo = output(in_folder(below, seal).env("SUDO_UID", "12345"));
-    assert_eq!(good(&by_sudo), sealed);
+    assert_eq!(folder.ok(&format!("{seal} --resources {file}")), sealed);
+    refuses(&folder.run("inspect 7"), 2, "found user 12345");
+    let by_sudo = |line: &str| output(folder.command(&entry(), line).env("SUDO_UID", "12345"));
+    assert_eq!(good(&by_sudo(seal)), sealed);
     // The audit log is about the user of sudo.
-    let log = folder.path().join("audit.jsonl");
-    let open = format!("open --audit-log {} {sealed}", path_of(&log));
-    let audited = output(in_folder(below, &open).env("SUDO_UID", "12345"));
+    let audited = by_sudo(&format!("open --audit-log audit.jsonl {sealed}"));
     refuses(&audited, 2, "found user 12345");
-    assert_eq!((stdout(&audited), &*fs::read_to_string(&log).expect("a log")), ("", ""));
+    let log = fs::read_to_string(folder.path("audit.jsonl")).expect("a log");
+    assert_eq!((stdout(&audited), &*log), ("", ""));
     // Another user's link leads to our file.
-    let ours = folder.path().join("ours.toml");
-    fs::write(&ours, FILE).expect("written");
+    folder.write("ours.toml", FILE);
     fs::remove_file(&file).expect("removed");
-    symlink(&ours, &file).expect("a link");
-    assert_eq!(ok_in(below, seal), sealed);
+    symlink(folder.path("ours.toml"), &file).expect("a link");
+    assert_eq!(folder.ok(seal), sealed);
     lchown(&file, Some(12_345), None).expect("as root");
     refused();
 }
@@ -207,7 +173,7 @@ fn a_file_of_another_user_is_refused() {
 #[test]
 fn a_uuid_is_of_the_resource_that_accepts_it() {
     let folder = folder(FILE);
-    let ok = |line: &str| ok_in(folder.path(), line);
+    let ok = |line: &str| folder.ok(line);
     let cart = ok("seal --prefix cart 7");
     let session = ok(&format!("seal --prefix session {KEY}"));
     let opened = format!(
@@ -220,9 +186,9 @@ fn a_uuid_is_of_the_resource_that_accepts_it() {
 
     // Two resources without a tag cannot be told apart.
     let more = format!("{FILE}\n[resource.ticket]\nform = \"uuid\"\n");
-    fs::write(folder.path().join("opaque-id.toml"), more).expect("written");
+    folder.write("opaque-id.toml", &more);
     assert!(ok(&format!("open {cart}")).ends_with("of cart"));
-    let refused = run_in(folder.path(), &format!("open {session}"));
+    let refused = folder.run(&format!("open {session}"));
     let error = "it may be of `session`, `ticket`, whose ids say nothing about their resource; name one by --prefix";
     refuses(&refused, 1, error);
     assert!(ok(&format!("open --prefix session {session}")).starts_with(KEY));
@@ -233,10 +199,10 @@ fn errors_say_what_to_do() {
     let user = &ok(&entry(), &format!("seal --prefix user --key uuid7 {KEY}"));
     let upper = user.to_uppercase();
     let of_file = folder(FILE);
-    let without = tempfile::tempdir().expect("a folder");
+    let without = Folder::new(&[]);
     let broken = folder("[resource.user]\nkey = \"i16\"");
-    let refused = |folder: &tempfile::TempDir, line: &str, status, says: &str| {
-        refuses(&run_in(folder.path(), line), status, says);
+    let refused = |folder: &Folder, line: &str, status, says: &str| {
+        refuses(&folder.run(line), status, says);
     };
     for (line, says) in [
         (format!("open {user}"), "`opaque-id resources > opaque-id.toml` reads the source"),
@@ -287,15 +253,9 @@ fn an_id_of_another_form_names_the_option() {
     refused(id("uuid").trim(), "it has the uuid form: try --form uuid");
 }
 
-/// Returns a package with a file for each pair of path and text.
-fn source(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (file, text) in [("Cargo.toml", "[package]\nname = \"my-app\"\n")].iter().chain(files) {
-        let path = folder.path().join(file);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("created");
-        fs::write(path, text).expect("written");
-    }
-    folder
+/// Returns a package with these files.
+fn source(files: &[(&str, &str)]) -> Folder {
+    Folder::new(&[&[("Cargo.toml", "[package]\nname = \"my-app\"\n")], files].concat())
 }
 
 #[test]
@@ -346,16 +306,15 @@ table = "order"
 key = "Uuid7"
 form = "text"
 table = "users""#;
-    let printed = ok_in(folder.path(), "resources");
-    assert_eq!(printed, expected);
     // Each file is read once.
-    let named = ok_in(folder.path(), "resources src/lib.rs src/order ./src/order/mod.rs");
-    assert_eq!(named, expected);
+    for line in ["resources", "resources src/lib.rs src/order ./src/order/mod.rs"] {
+        assert_eq!(folder.ok(line), expected, "{line}");
+    }
 
     // The printed file works.
-    fs::write(folder.path().join("opaque-id.toml"), printed).expect("written");
-    let user = ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
-    assert!(ok_in(folder.path(), &format!("open {user}")).starts_with(KEY));
+    folder.write("opaque-id.toml", expected);
+    let user = folder.ok(&format!("seal --prefix user {KEY}"));
+    assert!(folder.ok(&format!("open {user}")).starts_with(KEY));
 }
 
 #[test]
@@ -370,7 +329,7 @@ fn tagged_ids_that_look_like_cursors_are_refused() {
              #[opaque_id(prefix = \"order\")] struct Order;",
         ),
     ]);
-    let output = run_in(folder.path(), "resources src");
+    let output = folder.run("resources src");
     refuses(
         &output,
         1,
@@ -382,17 +341,16 @@ fn tagged_ids_that_look_like_cursors_are_refused() {
     assert!(!printed.contains("user_cursor"), "{printed}");
 
     // This file is written by hand.
-    let file = folder.path().join("opaque-id.toml");
-    fs::write(&file, printed).expect("written");
-    ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
-    fs::write(&file, format!("{printed}[resource.user_cursor]\nform = \"tagged\"\n"))
-        .expect("written");
+    folder.write("opaque-id.toml", printed);
+    folder.ok(&format!("seal --prefix user {KEY}"));
+    let file = format!("{printed}[resource.user_cursor]\nform = \"tagged\"\n");
+    folder.write("opaque-id.toml", &file);
     for line in [
         &format!("seal --prefix order {KEY}"),
         "open user_cursor_7x1nhm7sq0r1qh4pewbejb04n3",
         "sql functions --dialect mysql",
     ] {
-        let refused = run_in(folder.path(), line);
+        let refused = folder.run(line);
         let says = "opaque-id.toml: `[resource.user_cursor]`: ids of `user_cursor` in the tagged form look like cursors of `user`: give it";
         refuses(&refused, 2, says);
     }
@@ -415,7 +373,7 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
         ),
         ("src/broken.rs", "#[opaque_id(prefix = \"broken\")] struct;"),
     ]);
-    let output = run_in(folder.path(), "resources src");
+    let output = folder.run("resources src");
     assert_eq!(output.status.code(), Some(1));
     let printed = stdout(&output);
     let user = "\n\n[resource.user]\nkey = \"Uuid7\"\nform = \"text\"\n";
@@ -437,6 +395,5 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
     }
     assert_eq!(notes.len(), 7, "{notes:#?}");
 
-    let output = run_in(folder.path(), "resources nowhere");
-    refuses(&output, 2, "cannot read nowhere: ");
+    refuses(&folder.run("resources nowhere"), 2, "cannot read nowhere: ");
 }

@@ -1,8 +1,6 @@
 //! `opaque-id sqlx-toml`.
 
-use std::fs;
-
-use crate::{good, ok, opaque_id, output, refuses, run, sqlite, stderr, stdout};
+use crate::{Folder, good, ok, output, refuses, sqlite, stderr, stdout};
 
 const OVERRIDES: &str = "users.id=crate::shop::User users.team_id=crate::shop::Team \
     shop.users.id=crate::shop::User shop.users.team_id=crate::shop::Team";
@@ -18,27 +16,29 @@ fn sqlx_toml_writes_what_the_conformance_suite_uses() {
 
 #[test]
 fn sqlx_toml_keeps_the_rest_of_a_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("sqlx.toml");
     let old = "# ours\n[common]\ndatabase-url-var = \"SHOP_URL\" # kept\n";
-    fs::write(&file, old).expect("written");
-    let path = file.to_str().expect("UTF-8");
+    let folder = Folder::new(&[("sqlx.toml", old)]);
     for columns in ["users.id=crate::Customer", "users.id=crate::User"] {
-        let written = ok("", &format!("sqlx-toml --file {path} {columns}"));
-        assert_eq!(written, "");
+        assert_eq!(folder.ok(&format!("sqlx-toml --file sqlx.toml {columns}")), "");
     }
-    let new = fs::read_to_string(&file).expect("read");
     let added =
         "\n[macros.table-overrides.users]\nid = \"opaque_id_sqlx::Internal<crate::User>\"\n";
-    assert_eq!(new, format!("{old}{added}"));
+    assert_eq!(folder.read("sqlx.toml"), format!("{old}{added}"));
 }
 
 #[test]
-fn sqlx_toml_suggests_what_to_write() {
-    for wrong in ["users", ".id=crate::User", "users.=crate::User", "users.id=", "users.id=1; drop"]
-    {
-        let output = output(opaque_id("", "sqlx-toml").arg(wrong));
-        refuses(&output, 2, "users.id=my_app::User");
+fn sqlx_toml_says_what_it_expects() {
+    let folder = Folder::new(&[("sqlx.toml", "[macros")]);
+    for (line, says) in [
+        ("users", "users.id=my_app::User"),
+        (".id=crate::User", "users.id=my_app::User"),
+        ("users.=crate::User", "users.id=my_app::User"),
+        ("users.id=", "users.id=my_app::User"),
+        ("users.id=1;drop", "users.id=my_app::User"),
+        ("users=my_app::User", "DATABASE_URL, or name each column"),
+        ("--file sqlx.toml users.id=my_app::User", "error: sqlx.toml: "),
+    ] {
+        refuses(&folder.run(&format!("sqlx-toml {line}")), 2, says);
     }
 }
 
@@ -63,15 +63,9 @@ const SCHEMA: &str = "
     CREATE TABLE people (id BLOB NOT NULL PRIMARY KEY);";
 
 /// A package with a library. Its `src/model.rs` has derives.
-fn package(lib: &str, model: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write =
-        |file: &str, text: &str| fs::write(folder.path().join(file), text).expect("written");
-    fs::create_dir(folder.path().join("src")).expect("created");
-    write("Cargo.toml", "[package]\nname = \"my-app\"\n");
-    write("src/lib.rs", lib);
-    write("src/model.rs", model);
-    folder
+fn package(lib: &str, model: &str) -> Folder {
+    let manifest = "[package]\nname = \"my-app\"\n";
+    Folder::new(&[("Cargo.toml", manifest), ("src/lib.rs", lib), ("src/model.rs", model)])
 }
 
 #[test]
@@ -88,11 +82,7 @@ fn sqlx_toml_reads_columns_from_a_database_and_types_from_the_source() {
              pub struct LineItem;
          }",
     );
-    let sqlx_toml = |line: &str| {
-        let mut command = opaque_id("", line);
-        command.current_dir(package.path());
-        output(command.env("DATABASE_URL", &url))
-    };
+    let sqlx_toml = |line: &str| output(package.command("", line).env("DATABASE_URL", &url));
     let written = sqlx_toml("sqlx-toml");
     let expected = "[macros.table-overrides.line_items]
 buyer = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
@@ -140,8 +130,7 @@ fn sqlx_toml_finds_a_table_by_the_end_of_its_name() {
          #[opaque_id(prefix = \"item\")] struct Item; #[opaque_id(prefix = \"line_item\")] struct LineItem;
          #[opaque_id(prefix = \"tag\")] struct Tag; #[opaque_id(prefix = \"type\")] struct Type;",
     );
-    let mut command = opaque_id("", "sqlx-toml");
-    let written = output(command.current_dir(package.path()).env("DATABASE_URL", &url));
+    let written = output(package.command("", "sqlx-toml").env("DATABASE_URL", &url));
     let written_tables: Vec<_> = good(&written)
         .lines()
         .filter_map(|line| line.strip_prefix("[macros.table-overrides."))
@@ -158,20 +147,4 @@ fn sqlx_toml_finds_a_table_by_the_end_of_its_name() {
     ];
     assert_eq!(notes.len(), expected.len(), "{notes:#?}");
     assert!(notes.iter().zip(expected).all(|(note, start)| note.starts_with(start)), "{notes:#?}");
-}
-
-#[test]
-fn sqlx_toml_says_where_columns_come_from() {
-    let output = run("", "sqlx-toml users=my_app::User");
-    refuses(&output, 2, "DATABASE_URL, or name each column");
-}
-
-#[test]
-fn sqlx_toml_names_the_file_that_it_cannot_read() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("sqlx.toml");
-    fs::write(&file, "[macros").expect("written");
-    let path = file.to_str().expect("UTF-8");
-    let line = format!("sqlx-toml --file {path} users.id=my_app::User");
-    refuses(&run("", &line), 2, path);
 }

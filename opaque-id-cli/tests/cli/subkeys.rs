@@ -1,37 +1,18 @@
 //! `opaque-id export-subkeys`, and the commands that accept its files.
 
-use std::fs;
-use std::path::PathBuf;
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::{
-    KEY, SECRET, entry, good, ok, one_of_each_kind, opaque_id, other_entry, output, parse, refuses,
+    Folder, KEY, SECRET, entry, good, ok, one_of_each_kind, other_entry, output, parse, refuses,
     run, set_mode, stdout, text,
 };
 
-/// A folder for files of subkeys. No file of resources is in it or above it.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn file(&self, lines: &str) -> String {
-        let file: PathBuf = self.0.path().join("subkeys");
-        fs::write(&file, lines).expect("written");
-        let file = file.to_str().expect("UTF-8");
-        set_mode(file, 0o600);
-        file.to_owned()
-    }
-
-    /// Runs a command line with a file of subkeys and no secret.
-    fn run(&self, lines: &str, line: &str) -> std::process::Output {
-        let file = self.file(lines);
-        let mut command = opaque_id("", line);
-        output(command.current_dir(self.0.path()).args(["--keys-file", &file]))
-    }
+/// Runs a command line with a file of subkeys and no secret.
+fn run_with(subkeys: &str, line: &str) -> Output {
+    let folder = Folder::new(&[("subkeys", subkeys)]);
+    output(folder.command("", line).args(["--keys-file", "subkeys"]))
 }
 
 fn export(entries: &str, of: &str) -> String {
@@ -40,7 +21,6 @@ fn export(entries: &str, of: &str) -> String {
 
 #[test]
 fn subkeys_open_ids_of_each_kind_and_form() {
-    let folder = Folder::new();
     for vector in one_of_each_kind(include_str!("../../../spec/format-v1.json")) {
         let (entries, of) = crate::given(&vector);
         for form in ["text", "short", "tagged", "uuid"] {
@@ -52,7 +32,7 @@ fn subkeys_open_ids_of_each_kind_and_form() {
             assert!(!subkeys.contains(text(&vector, "master")), "{subkeys}");
             let open = format!("open {of} -- {id}");
             // The options repeat the file's data.
-            let alone = good(&folder.run(&subkeys, &format!("open {id}"))).to_owned();
+            let alone = good(&run_with(&subkeys, &format!("open {id}"))).to_owned();
             let by_secret = ok(&entries, &open);
             // A UUID has no prefix.
             assert_eq!(alone.replace(&format!("  of {}", text(&vector, "prefix")), ""), by_secret);
@@ -61,7 +41,7 @@ fn subkeys_open_ids_of_each_kind_and_form() {
     for vector in one_of_each_kind(include_str!("../../../spec/cursors-v1.json")) {
         let (entries, of) = crate::given(&vector);
         let open = format!("open {}", text(&vector, "cursor"));
-        let opened = folder.run(&export(&entries, &of), &open);
+        let opened = run_with(&export(&entries, &of), &open);
         assert_eq!(good(&opened), ok(&entries, &format!("{open} {of}")));
     }
 }
@@ -85,7 +65,6 @@ fn subkeys_are_joined_as_the_specification_says() {
 
 #[test]
 fn subkeys_are_of_every_secret_and_of_an_audience() {
-    let folder = Folder::new();
     let both = format!("{},{}", other_entry(2), entry());
     let of = "--prefix user --key int --audience partner-a";
     let ids = ok(&both, &format!("seal --all-secrets {of} 42"));
@@ -95,22 +74,22 @@ fn subkeys_are_of_every_secret_and_of_an_audience() {
         let opened = format!("42  integer  key id {key_id}");
         for options in ["", "--audience partner-a", "--prefix user", "--prefix user --key i64"] {
             let open = format!("open {options} {id}").replace("  ", " ");
-            assert_eq!(good(&folder.run(&subkeys, &open)), opened);
+            assert_eq!(good(&run_with(&subkeys, &open)), opened);
         }
-        let other = folder.run(&subkeys, &format!("open --audience partner-b {id}"));
+        let other = run_with(&subkeys, &format!("open --audience partner-b {id}"));
         refuses(&other, 2, "expected subkeys of the audience \"partner-b\", found ");
         refuses(&other, 2, "of `user` for the audience \"partner-a\"\n");
     }
     // This key id had no secret at that time.
     let id = ok(&other_entry(1), &format!("seal {of} 42"));
-    refuses(&folder.run(&subkeys, &format!("open {id}")), 1, "no secret with key id 1");
+    refuses(&run_with(&subkeys, &format!("open {id}")), 1, "no secret with key id 1");
 }
 
 #[test]
 fn an_unverified_answer_has_the_check_value_of_the_secret() {
     let of = "--prefix user --key uuid7";
     let id = ok(&entry(), &format!("seal {of} {KEY}"));
-    let opened = Folder::new().run(&export(&entry(), of), &format!("open {id}"));
+    let opened = run_with(&export(&entry(), of), &format!("open {id}"));
     assert!(stdout(&opened).ends_with("  unverified\n"));
     let check_value = ok(&entry(), "keys").rsplit(' ').next().expect("a value").to_owned();
     refuses(&opened, 0, &format!("the check value {check_value} of key id 0"));
@@ -119,20 +98,20 @@ fn an_unverified_answer_has_the_check_value_of_the_secret() {
 /// It takes precedence over a file of resources, even over one that a variable names.
 #[test]
 fn inspect_reads_what_the_file_says() {
-    let folder = Folder::new();
-    let file = folder.file(&export(&entry(), "--prefix user --key int"));
-    let line = format!("inspect --keys-file {file} user_01h455vb4pex5vsknk084sn02q");
-    let inspected = output(opaque_id("", &line).env("OPAQUE_ID_RESOURCES", "nowhere.toml"));
+    let inspect = "inspect --keys-file subkeys user_01h455vb4pex5vsknk084sn02q";
+    let folder = Folder::new(&[("subkeys", &export(&entry(), "--prefix user --key int"))]);
+    let mut inspected = folder.command("", inspect);
+    let inspected = output(inspected.env("OPAQUE_ID_RESOURCES", "nowhere.toml"));
     assert!(
         good(&inspected).ends_with("key id 0; user has keys of the kind int and the text form")
     );
-    let secrets = folder.run(&entry(), "inspect user_01h455vb4pex5vsknk084sn02q");
+    folder.write("subkeys", &entry());
+    let secrets = output(&mut folder.command("", inspect));
     refuses(&secrets, 2, "found secrets, which this command does not need");
 }
 
 #[test]
 fn subkeys_are_refused_where_they_do_not_belong() {
-    let folder = Folder::new();
     let subkeys = export(&entry(), "--prefix user --key int");
     let holds = "subkeys, which has only the subkeys that open ids and cursors of `user`";
     let seal = |of: &str| ok(&entry(), &format!("seal {of} 42"));
@@ -148,12 +127,12 @@ fn subkeys_are_refused_where_they_do_not_belong() {
         &format!("open --prefix order --key int {order}"),
         &format!("open --purpose unsubscribe {user}"),
     ] {
-        let refused = folder.run(&subkeys, line);
+        let refused = run_with(&subkeys, line);
         refuses(&refused, 2, holds);
         assert_eq!(stdout(&refused), "", "{line}");
     }
-    refuses(&folder.run(&subkeys, &format!("open {order}")), 1, "has no resource `order`; its");
-    let contradicts = folder.run(&subkeys, &format!("open --prefix user --form short {user}"));
+    refuses(&run_with(&subkeys, &format!("open {order}")), 1, "has no resource `order`; its");
+    let contradicts = run_with(&subkeys, &format!("open --prefix user --form short {user}"));
     refuses(&contradicts, 2, "expected the form of `user` in ");
 
     // The subkeys are in the variable, as in an application.
@@ -166,28 +145,26 @@ fn subkeys_are_refused_where_they_do_not_belong() {
     let mapped = run(&entry(), "export-subkeys --prefix user --key int --form mapped");
     refuses(&mapped, 2, "`user` is mapped: its ids are not sealed");
     if cfg!(unix) {
-        let file = folder.file(&subkeys);
-        set_mode(&file, 0o644);
-        let shared = run("", &format!("open --keys-file {file} {user}"));
-        refuses(&shared, 2, "chmod 600");
+        let folder = Folder::new(&[("subkeys", &subkeys)]);
+        set_mode(&folder.path("subkeys"), 0o644);
+        let mut open = folder.command("", &format!("open --keys-file subkeys {user}"));
+        refuses(&output(&mut open), 2, "chmod 600");
     }
 }
 
 #[test]
 fn lines_of_several_resources_can_be_joined() {
-    let folder = Folder::new();
     let of = ["--prefix user --key uuid7", "--prefix cart --key int --form uuid"];
     let joined = of.map(|of| export(&entry(), of)).concat();
     let ids =
         [(of[0], KEY), (of[1], "7")].map(|(of, key)| ok(&entry(), &format!("seal {of} {key}")));
-    let opened = folder.run(&joined, &format!("open {}", ids.join(" ")));
+    let opened = run_with(&joined, &format!("open {}", ids.join(" ")));
     let lines: Vec<_> = good(&opened).lines().collect();
     assert!(lines[0].starts_with(KEY) && lines[1] == "7  integer  key id 0  of cart", "{lines:?}");
 }
 
 #[test]
 fn a_wrong_line_is_named_and_not_repeated() {
-    let folder = Folder::new();
     let subkeys = export(&entry(), "--prefix user --key int");
     let line = subkeys.lines().last().expect("a line");
     let with = |field: &str, value: Value| {
@@ -198,7 +175,7 @@ fn a_wrong_line_is_named_and_not_repeated() {
     let as_form = |form| export(&entry(), &format!("--prefix user --key int --form {form}"));
     // An editor may save the file like this.
     let with_mark = format!("\u{feff}{subkeys}");
-    refuses(&folder.run(&with_mark, "open user_ea6zng67c1c8597fhz51f3j11x"), 1, "key id 1");
+    refuses(&run_with(&with_mark, "open user_ea6zng67c1c8597fhz51f3j11x"), 1, "key id 1");
     for (lines, error) in [
         (format!("{subkeys}{}", entry()), "line 4: expected subkeys as `opaque-id export-subkeys`"),
         (format!("{}\n{subkeys}", entry()), "invalid entry 2 of "),
@@ -213,7 +190,7 @@ fn a_wrong_line_is_named_and_not_repeated() {
         (line[..300].to_owned(), "line 1: expected subkeys as"),
         ("{".to_owned(), "line 1: expected subkeys as"),
     ] {
-        let refused = folder.run(&lines, "open user_ea6zng67c1c8597fhz51f3j11x");
+        let refused = run_with(&lines, "open user_ea6zng67c1c8597fhz51f3j11x");
         refuses(&refused, 2, error);
         let error = crate::stderr(&refused);
         let digits = error.split(|c: char| !c.is_ascii_hexdigit()).map(str::len).max();

@@ -17,9 +17,10 @@ use opaque_id_sqlx::{Dialect, Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::{error, message};
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::conformance::packs::{Initials, initial};
+use opaque_id_tests::conformance::packs::{Initials, incompressible, initial};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
+use opaque_id_tests::random::Random;
 use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::tools::from_pypi;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ use sqlx::sqlite::SqlitePool;
 use tempfile::NamedTempFile;
 
 use crate::functions::attacks::drop_role;
-use crate::functions::cases::{NEW, OLD};
+use crate::functions::cases::{BOTH, NEW, OLD};
 use crate::functions::{contains, ends_with, expect, opaque_id, run, starts_with};
 use opaque_id_tests::trials::Case;
 
@@ -117,13 +118,8 @@ fn fill<T: OpaqueId<Internal = Internal<T>> + Send, V: Send + Sync, E: Encoding<
     rows: &[(Internal<T>, V)],
 ) -> Result {
     as_application!(database, OLD, |pool, keyring| {
-        let packs = PackTable::<T, V, E, O>::open(
-            &pool,
-            &keyring,
-            table,
-            Settings::default().pack_bytes(1_900),
-        )
-        .await?;
+        let settings = Settings::default().pack_bytes(1_900);
+        let packs = PackTable::<T, V, E, O>::open(&pool, &keyring, table, settings).await?;
         let (first, last) = rows.split_at(rows.len() * 2 / 3);
         packs.put_all(&pool, first).await?;
         packs.merge_all(&pool).await?;
@@ -131,48 +127,88 @@ fn fill<T: OpaqueId<Internal = Internal<T>> + Send, V: Send + Sync, E: Encoding<
     })
 }
 
-fn command(database: &Database, entries: &str, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-    command.arg("packs").args(args);
-    command.env("OPAQUE_ID_KEYS", entries).env("DATABASE_URL", &database.url);
-    command
+/// `opaque-id packs` on a table, with a keyring. Spaces separate the words of a command line.
+#[derive(Clone)]
+struct Packs<'d> {
+    database: &'d Database,
+    entries: &'d str,
+    /// The resource and the table. They follow the first word.
+    of: Vec<&'d str>,
 }
 
-fn packs(
-    database: &Database,
-    entries: &str,
-    args: &[&str],
-    input: &str,
-) -> Result<(bool, String, String)> {
-    run(&mut command(database, entries, args), input)
-}
+impl<'d> Packs<'d> {
+    fn new(database: &'d Database, of: &'d str) -> Self {
+        Self { database, entries: OLD, of: of.split(' ').collect() }
+    }
 
-/// The output of a command that succeeds.
-fn ok(database: &Database, entries: &str, args: &[&str], input: &str) -> Result<String> {
-    let (is_good, stdout, stderr) = packs(database, entries, args, input)?;
-    match is_good && stderr.is_empty() {
-        true => Ok(stdout),
-        false => Err(format!("{args:?}: {stdout}{stderr}").into()),
+    fn under(&self, entries: &'d str) -> Self {
+        Self { entries, ..self.clone() }
+    }
+
+    fn with(&self, more: &[&'d str]) -> Self {
+        Self { of: [&self.of[..], more].concat(), ..*self }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+        command.args(["packs", first]).args(&self.of).args(rest.split_terminator(' '));
+        command.env("OPAQUE_ID_KEYS", self.entries).env("DATABASE_URL", &self.database.url);
+        command
+    }
+
+    /// The output of a command that succeeds.
+    fn ok(&self, line: &str) -> Result<String> {
+        self.ok_with(line, "")
+    }
+
+    fn ok_with(&self, line: &str, input: &str) -> Result<String> {
+        match run(&mut self.command(line), input)? {
+            (true, stdout, stderr) if stderr.is_empty() => Ok(stdout),
+            (_, stdout, stderr) => Err(format!("{line}: {stdout}{stderr}").into()),
+        }
+    }
+
+    fn prints(&self, line: &str, expected: &str) -> Result {
+        expect(line, &*self.ok(line)?, expected)
+    }
+
+    /// Checks that all packs and rows, or values, can be read.
+    fn verify(&self) -> Result {
+        ends_with(&self.ok("verify")?, "nothing is corrupt or missing\n")
+    }
+
+    /// Starts a command, and kills it after some milliseconds.
+    fn kill(&self, line: &str, millis: u64) -> Result {
+        let mut command = self.command(line);
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        std::thread::sleep(Duration::from_millis(millis));
+        running.kill()?;
+        running.wait()?;
+        Ok(())
+    }
+
+    /// Both outputs of a command that fails.
+    fn fails(&self, line: &str) -> Result<(String, String)> {
+        self.fails_with(line, "")
+    }
+
+    fn fails_with(&self, line: &str, input: &str) -> Result<(String, String)> {
+        let (is_good, stdout, stderr) = run(&mut self.command(line), input)?;
+        expect(&format!("{line}: {stdout}{stderr}"), is_good, false)?;
+        Ok((stdout, stderr))
+    }
+
+    /// Checks that a command fails without results, and with this text in its error.
+    fn refuses(&self, line: &str, expected: &str) -> Result {
+        let (stdout, stderr) = self.fails(line)?;
+        expect(line, &*stdout, "")?;
+        contains(&stderr, expected)
     }
 }
 
-/// Both outputs of a command that fails.
-fn fails(
-    database: &Database,
-    entries: &str,
-    args: &[&str],
-    input: &str,
-) -> Result<(String, String)> {
-    let (is_good, stdout, stderr) = packs(database, entries, args, input)?;
-    expect(&format!("{args:?}: {stdout}{stderr}"), is_good, false)?;
-    Ok((stdout, stderr))
-}
-
-const EVENTS: [&str; 5] = ["--prefix", "event", "--key", "Uuid7", "events"];
-
-/// The arguments of a command for the events.
-fn events<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&[command], &EVENTS[..], more].concat()
+fn events(database: &Database) -> Packs<'_> {
+    Packs::new(database, "--prefix event --key Uuid7 events")
 }
 
 fn rows(count: usize) -> Vec<(Internal<Event>, Value)> {
@@ -189,63 +225,55 @@ fn packs_from_day_to_day(database: &Database) -> Result {
     let mut rows = rows(1_500);
     rows[1].1 = Value::Null;
     create_events(database, &rows)?;
-    let verified = ok(database, OLD, &events("verify", &[]), "")?;
+    let events = events(database);
+    let verified = events.ok("verify")?;
     starts_with(&verified, "1000 rows in ")?;
     let end = " packs and 500 recent rows could be read; nothing is corrupt or missing\n";
     ends_with(&verified, end)?;
 
     // The table is not of this audience, so the option is not ignored.
-    let (stdout, _) = fails(database, OLD, &events("export", &["--audience", "partner"]), "")?;
+    let (stdout, _) = events.fails("export --audience partner")?;
     expect("rows", &*stdout, "")?;
 
     // A dictionary, and then another secret.
-    let trained = ok(database, OLD, &events("train", &["--bytes", "2048"]), "")?;
     let used = "a dictionary of up to 2048 bytes is used from now on";
-    starts_with(&trained, used)?;
-    let rekeyed = ok(database, OLD, &events("rekey", &[]), "")?;
-    ends_with(&rekeyed, " packs and 500 recent rows encrypted again\n")?;
-    let both = format!("{NEW},{OLD}");
-    ok(database, &both, &events("rekey", &[]), "")?;
-    let again = ok(database, &both, &events("rekey", &[]), "")?;
-    let nothing = "0 packs and 0 recent rows encrypted again\n";
-    expect("all is encrypted again", &*again, nothing)?;
+    starts_with(&events.ok("train --bytes 2048")?, used)?;
+    ends_with(&events.ok("rekey")?, " packs and 500 recent rows encrypted again\n")?;
+    events.under(&BOTH).ok("rekey")?;
+    events.under(&BOTH).prints("rekey", "0 packs and 0 recent rows encrypted again\n")?;
 
     // The old secret is retired. What is exported is what was written, also by another program's eyes.
-    let exported = ok(database, NEW, &events("export", &[]), "")?;
+    let events = events.under(NEW);
+    let exported = events.ok("export")?;
     let lines = exported.lines().map(serde_json::from_str);
     let lines = lines.collect::<std::result::Result<Vec<Value>, _>>()?;
-    let expected: Vec<_> = rows
-        .iter()
-        .map(|(id, value)| json!({"key": id.as_repr().to_string(), "value": value}))
-        .collect();
+    let expected = rows.iter().map(|row| serde_json::from_str(&line(row)));
+    let expected = expected.collect::<std::result::Result<Vec<Value>, _>>()?;
     expect("rows", lines == expected, true)?;
     let has_commands = exported.contains(['\u{1b}', '\u{9b}', '\u{7f}']);
     expect("a terminal's commands", has_commands, false)?;
 
     // A dictionary that nothing needs any more may break, and the current one may not.
-    ok(database, NEW, &events("train", &["--bytes", "4096"]), "")?;
-    ok(database, NEW, &events("rekey", &[]), "")?;
+    events.ok("train --bytes 4096")?;
+    events.ok("rekey")?;
     database.execute("UPDATE events_meta SET version = version + 1 WHERE id = 1")?;
-    let (stdout, _) = fails(database, NEW, &events("verify", &[]), "")?;
-    let unreadable = "the dictionary 1 of events_meta cannot be read: not genuine";
-    starts_with(&stdout, unreadable)?;
-    expect(&stdout, stdout.ends_with("; 1 problem\n"), true)?;
-    let still = ok(database, NEW, &events("export", &[]), "")?;
-    expect("all rows", still == exported, true)?;
+    let (stdout, _) = events.fails("verify")?;
+    starts_with(&stdout, "the dictionary 1 of events_meta cannot be read: not genuine")?;
+    ends_with(&stdout, "; 1 problem\n")?;
+    expect("all rows", events.ok("export")? == exported, true)?;
     database.execute("UPDATE events_meta SET version = version + 1 WHERE id = 2")?;
-    let (_, stderr) = fails(database, NEW, &events("verify", &[]), "")?;
+    let (_, stderr) = events.fails("verify")?;
     let missing = "error: the settings (id 0) of events_meta cannot be read: its dictionary 2 is not in the table, or cannot be read\n";
     expect("it says so", &*stderr, missing)
 }
 
 /// All commands on a table that no application has ever opened, and then the application.
 fn packs_without_an_application(database: &Database) -> Result {
-    let settings = ["--pack-bytes", "15960", "--pack-level", "3", "--pack-padding", "padme"];
-    let create = events("create", &settings);
-    let (_, stderr) = fails(database, OLD, &events("verify", &[]), "")?;
-    contains(&stderr, "create the missing tables by `create_sql` or `opaque-id packs create`: ")?;
-    let created = ok(database, OLD, &create, "")?;
-    let expected = "encoding       json\n\
+    let events = events(database);
+    let missing = "create the missing tables by `create_sql` or `opaque-id packs create`: ";
+    events.refuses("verify", missing)?;
+    let create = "create --pack-bytes 15960 --pack-level 3 --pack-padding padme";
+    let created = "encoding       json\n\
                     order          by key\n\
                     rows           without groups\n\
                     erase_after    3600\n\
@@ -255,21 +283,19 @@ fn packs_without_an_application(database: &Database) -> Result {
                     row_level      3\n\
                     row_padding    64\n\
                     write_through  false\n";
-    expect("settings", &*created, expected)?;
-    expect("again", ok(database, OLD, &create, "")?, created)?;
+    for _ in ["the first time", "again"] {
+        events.prints(create, created)?;
+    }
     let nothing =
         "0 rows in 1 packs and 0 recent rows could be read; nothing is corrupt or missing\n";
-    expect("nothing", &*ok(database, OLD, &events("verify", &[]), "")?, nothing)?;
-    expect("nothing", &*ok(database, OLD, &events("export", &[]), "")?, "")?;
-    let swept = ok(database, OLD, &events("sweep", &[]), "")?;
-    ends_with(&swept, "\n0 old dictionaries deleted\n")?;
+    events.prints("verify", nothing)?;
+    events.prints("export", "")?;
+    ends_with(&events.ok("sweep")?, "\n0 old dictionaries deleted\n")?;
 
     let rows = rows(2_000);
     let lines: String = rows.iter().map(line).collect();
-    let imported = ok(database, OLD, &events("import", &["-"]), &lines)?;
-    expect("rows", &*imported, "2000 rows written\n")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect("rows", exported.lines().count(), 2_000)?;
+    expect("rows", &*events.ok_with("import -", &lines)?, "2000 rows written\n")?;
+    expect("rows", events.ok("export")?.lines().count(), 2_000)?;
     as_application!(database, OLD, |pool, keyring| {
         let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
         let (id, value) = &rows[7];
@@ -284,61 +310,51 @@ fn packs_of_settings_that_change(database: &Database) -> Result {
     // A migration has created the tables, of which one is lost.
     create(database, "events", &[])?;
     database.execute("DROP TABLE events_recent")?;
-    ok(database, OLD, &events("create", &[]), "")?;
-    let refuses = |command: &str, options: &[&str], expected: &str| {
-        let (stdout, stderr) = fails(database, OLD, &events(command, options), "")?;
-        expect("results", &*stdout, "")?;
-        contains(&stderr, expected)
-    };
+    let events = events(database);
+    events.ok("create")?;
     for (options, differs) in [
-        (&["--pack-bytes", "15960"][..], "pack_bytes 15960, found 8064"),
-        (&["--encoding", "raw"], "encoding raw, found json"),
-        (&["--by-encrypted-key"], "order by encrypted key, found by key"),
-        (&["--write-through"], "write_through true, found false"),
+        ("--pack-bytes 15960", "pack_bytes 15960, found 8064"),
+        ("--encoding raw", "encoding raw, found json"),
+        ("--by-encrypted-key", "order by encrypted key, found by key"),
+        ("--write-through", "write_through true, found false"),
     ] {
-        let start = "the table events exists with other settings: expected";
-        refuses("create", options, &format!("{start} {differs}; "))?;
+        let differs = format!("the table events exists with other settings: expected {differs}; ");
+        events.refuses(&format!("create {options}"), &differs)?;
     }
 
-    let shown = ok(database, OLD, &events("configure", &[]), "")?;
+    let shown = events.ok("configure")?;
     expect(&shown, shown.contains("->"), false)?;
     contains(&shown, "\npack_bytes     8064\n")?;
-    let options = ["--pack-bytes", "4000", "--erase-after", "60", "--row-padding", "none"];
-    let changed = ok(database, OLD, &events("configure", &options), "")?;
-    for (name, change) in [
-        ("erase_after", "    3600 -> 60\n"),
-        ("pack_bytes", "     8064 -> 4000\n"),
-        ("row_padding", "    64 -> none\n"),
-        ("pack_padding", "   64\n"),
+    let changed = events.ok("configure --pack-bytes 4000 --erase-after 60 --row-padding none")?;
+    for change in [
+        "erase_after    3600 -> 60\n",
+        "pack_bytes     8064 -> 4000\n",
+        "row_padding    64 -> none\n",
+        "pack_padding   64\n",
     ] {
-        contains(&changed, &format!("{name}{change}"))?;
+        contains(&changed, change)?;
     }
-    let shown = ok(database, OLD, &events("configure", &[]), "")?;
+    let shown = events.ok("configure")?;
     contains(&shown, "\npack_bytes     4000\n")?;
-    refuses(
-        "configure",
-        &["--pack-bytes", "7"],
-        "expected bytes of a pack from 256 to 1048576, found 7",
-    )?;
-    expect("settings", ok(database, OLD, &events("configure", &[]), "")?, shown)
+    let wrong = "expected bytes of a pack from 256 to 1048576, found 7";
+    events.refuses("configure --pack-bytes 7", wrong)?;
+    events.prints("configure", &shown)
 }
 
 fn packs_of_integers_without_an_application(database: &Database) -> Result {
     let file = resources()?;
     let file = file.path().to_str().ok_or("UTF-8")?;
-    let readings = |command, more: &[&'static str]| {
-        let given = [command, "--prefix", "reading", "--resources", file, "readings"];
-        [&given[..], more].concat()
-    };
+    let reading = Packs::new(database, "--prefix reading --resources").with(&[file]);
+    let readings = reading.with(&["readings"]);
     create(database, "readings", &["--key", "i64", "--by-encrypted-key"])?;
-    let options = ["--by-encrypted-key", "--encoding", "raw", "--write-through"];
-    let created = ok(database, OLD, &readings("create", &options), "")?;
+    let create = "create --by-encrypted-key --encoding raw --write-through";
+    let created = readings.ok(create)?;
     contains(&created, "order          by encrypted key\n")?;
     contains(&created, "write_through  true\n")?;
-    expect("again", ok(database, OLD, &readings("create", &options), "")?, created)?;
+    readings.prints(create, &created)?;
     // Lines that are no rows are named, and the others are written.
     let input = "{\"key\":\"0\",\"base64\":\"AA==\"}\n\n{\"key\":\"7\",\"value\":1}\n{\"key\":\"x\",\"base64\":\"\"}\nsecret\n{\"key\":\"7\",\"base64\":\"!\"}";
-    let (stdout, stderr) = fails(database, OLD, &readings("import", &["-"]), input)?;
+    let (stdout, stderr) = readings.fails_with("import -", input)?;
     expect("one is written", &*stdout, "1 rows written\n")?;
     expect(
         "problems",
@@ -355,7 +371,7 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
         format!("{{\"key\":\"{key}\",\"base64\":\"{value}\"}}\n")
     };
     let lines: String = rows.iter().map(encode).collect();
-    ok(database, OLD, &readings("import", &["-"]), &lines)?;
+    readings.ok_with("import -", &lines)?;
     type Readings = PackTable<Reading, Vec<u8>, Raw, ByEncryptedKey>;
     as_application!(database, OLD, |pool, keyring| {
         let packs = Readings::open_existing(&pool, &keyring, "readings").await?;
@@ -365,44 +381,38 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
         }
     })?;
     // What is there stays.
-    old_table(
-        database,
-        "old",
-        "id BIGINT PRIMARY KEY, body VARCHAR(9)",
-        "(-50000, 'x'), (7, 'new')",
-    )?;
-    let import = readings("import", &["--from", "old", "--value", "body"]);
-    let imported = ok(database, OLD, &import, "")?;
-    expect("rows", &*imported, "1 rows written, 1 were there\n")?;
-    let exported = ok(database, OLD, &readings("export", &[]), "")?;
+    let columns = "id BIGINT PRIMARY KEY, body VARCHAR(9)";
+    old_table(database, "old", columns, "(-50000, 'x'), (7, 'new')")?;
+    readings.prints("import --from old --value body", "1 rows written, 1 were there\n")?;
+    let exported = readings.ok("export")?;
     let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let lines = lines + "{\"key\":\"7\",\"base64\":\"bmV3\"}";
     expect("rows", sorted(&exported), sorted(&lines))?;
     if database.kind == Engine::Sqlite {
-        let by_key = |command| [command, "--prefix", "reading", "--resources", file, "by_key"];
-        ok(database, OLD, &[&by_key("create")[..], &["--encoding", "raw"]].concat(), "")?;
-        ok(database, OLD, &[&by_key("import")[..], &["-"]].concat(), &lines)?;
-        for command in ["verify", "rekey"] {
-            refuses_uuids(database, command, &["by_key"])?;
-        }
+        let by_key = reading.with(&["by_key"]);
+        by_key.ok("create --encoding raw")?;
+        by_key.ok_with("import -", &lines)?;
+        refuses_uuids(database, &["by_key"])?;
     }
-    let columns = readings("import", &["--from", "old", "--columns", "body"]);
-    let (_, stderr) = fails(database, OLD, &columns, "")?;
-    contains(&stderr, "expected --value, as the table's values are not JSON, found --columns")
+    let wrong = "expected --value, as the table's values are not JSON, found --columns";
+    readings.refuses("import --from old --columns body", wrong)
 }
 
 /// SQLite compares keys of all types: none of integers is found next to 16 bytes.
-fn refuses_uuids(database: &Database, command: &str, named: &[&str]) -> Result {
-    let uuids = [command, "--prefix", "reading", "--domain", "sensor.reading", "--key", "uuid7"];
-    let both = format!("{NEW},{OLD}");
-    let (_, stderr) = fails(database, &both, &[&uuids[..], named].concat(), "")?;
-    contains(&stderr, "INTEGER")
+fn refuses_uuids(database: &Database, named: &[&str]) -> Result {
+    let uuids = Packs::new(database, "--prefix reading --domain sensor.reading --key uuid7");
+    let packs = uuids.under(&BOTH).with(named);
+    ["verify", "rekey"].iter().try_for_each(|command| packs.refuses(command, "INTEGER"))
 }
 
 /// Creates a table that is not one of packs.
 fn old_table(database: &Database, name: &str, columns: &str, rows: &str) -> Result {
     database.execute(&format!("CREATE TABLE {name} ({columns})"))?;
     database.execute(&format!("INSERT INTO {name} VALUES {rows}"))
+}
+
+fn quotation_mark(database: &Database) -> char {
+    if database.kind == Engine::Postgres { '"' } else { '`' }
 }
 
 /// The type of a key of 16 bytes.
@@ -416,8 +426,8 @@ fn key_type(database: &Database) -> &'static str {
 
 fn packs_of_an_old_table(database: &Database) -> Result {
     let ids: Vec<_> = (0..600).map(|_| Internal::<Event>::generate()).collect();
-    let quoted =
-        if matches!(database.kind, Engine::Postgres) { "\"the Actor\"" } else { "`the Actor`" };
+    let mark = quotation_mark(database);
+    let quoted = format!("{mark}the Actor{mark}");
     let columns = format!("id {} PRIMARY KEY, {quoted} VARCHAR(40), n INTEGER", key_type(database));
     // Not in the order of the keys.
     let row = |i: usize, id: &Internal<Event>| {
@@ -427,26 +437,22 @@ fn packs_of_an_old_table(database: &Database) -> Result {
     values.reverse();
     old_table(database, "log", &columns, &values.join(","))?;
     database.execute("UPDATE log SET n = NULL WHERE n = 3")?;
-    ok(database, OLD, &events("create", &[]), "")?;
-    let import = events("import", &["--from", "log", "--columns", "the Actor,n"]);
-    let imported = ok(database, OLD, &import, "")?;
-    expect("rows", &*imported, "600 rows written, 0 were there\n")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    let events = events(database);
+    events.ok("create")?;
+    let from = events.with(&["--from", "log", "--columns", "the Actor,n"]);
+    from.prints("import", "600 rows written, 0 were there\n")?;
+    let exported = events.ok("export")?;
     for (i, line) in exported.lines().enumerate() {
         let found: Value = serde_json::from_str(line)?;
         let n = if i == 3 { Value::Null } else { json!(i) };
         let value = json!({"the Actor": format!("ada \"{i}\" 'é' x"), "n": n});
         expect(line, found, json!({"key": ids[i].as_repr().to_string(), "value": value}))?;
     }
-    let imported = ok(database, OLD, &import, "")?;
-    expect("again", &*imported, "0 rows written, 600 were there\n")?;
+    from.prints("import", "0 rows written, 600 were there\n")?;
 
     // A name that is not there is an error of the database, and not a text.
-    for (from, columns) in [("log", "nothing"), ("nothing", "n")] {
-        let args = events("import", &["--from", from, "--columns", columns]);
-        let (stdout, stderr) = fails(database, OLD, &args, "")?;
-        expect("rows", &*stdout, "")?;
-        contains(&stderr, "nothing")?;
+    for from in ["--from log --columns nothing", "--from nothing --columns n"] {
+        events.refuses(&format!("import {from}"), "nothing")?;
     }
     Ok(())
 }
@@ -459,10 +465,10 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
                 ('0192c1f07b1e7a358f00000000000003', 'secret'), \
                 ('no\u{1b}[31mkey''s', '4')";
     old_table(database, "texts", text, rows)?;
-    ok(database, OLD, &events("create", &[]), "")?;
-    let import = events("import", &["--from", "texts", "--value", "body"]);
+    let events = events(database);
+    events.ok("create")?;
     for expected in ["2 rows written, 0 were there\n", "0 rows written, 2 were there\n"] {
-        let (stdout, stderr) = fails(database, OLD, &import, "")?;
+        let (stdout, stderr) = events.fails("import --from texts --value body")?;
         expect("rows", &*stdout, expected)?;
         let mut lines: Vec<_> = stderr.lines().collect();
         lines.sort_unstable();
@@ -472,33 +478,21 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
         ];
         expect("problems", lines, problems.to_vec())?;
     }
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    let exported = events.ok("export")?;
     contains(&exported, "\"value\":{\"n\": 1}}")?;
     contains(&exported, "\"value\":null}")?;
 
     // The database's own type of JSON, keys of another name, and a view.
     let json = if database.kind == Engine::Postgres { "JSONB" } else { "JSON" };
     let columns = format!("event_id {} PRIMARY KEY, body {json}", key_type(database));
-    let id = Internal::<Event>::generate();
-    old_table(
-        database,
-        "documents",
-        &columns,
-        &format!("({}, '{{\"n\": [1.50]}}')", database.kind.uuid(*id.as_repr())),
-    )?;
+    let id = database.kind.uuid(*Internal::<Event>::generate().as_repr());
+    old_table(database, "documents", &columns, &format!("({id}, '{{\"n\": [1.50]}}')"))?;
     database.execute("CREATE VIEW viewed AS SELECT event_id AS id, body FROM documents")?;
-    let import = events("import", &["--from", "documents", "--id", "event_id", "--value", "body"]);
-    let imported = ok(database, OLD, &import, "")?;
-    expect("rows", &*imported, "1 rows written, 0 were there\n")?;
-    let import = events("import", &["--from", "viewed", "--value", "body"]);
-    let imported = ok(database, OLD, &import, "")?;
-    expect("rows", &*imported, "0 rows written, 1 were there\n")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?.replace(' ', "");
-    expect(
-        &exported,
-        exported.contains("{\"n\":[1.50]}") || exported.contains("{\"n\":[1.5]}"),
-        true,
-    )
+    let import = "import --from documents --id event_id --value body";
+    events.prints(import, "1 rows written, 0 were there\n")?;
+    events.prints("import --from viewed --value body", "0 rows written, 1 were there\n")?;
+    let exported = events.ok("export")?.replace([' ', '0'], "");
+    contains(&exported, "{\"n\":[1.5]}")
 }
 
 /// The last key of a page comes back in the next statement, and every name is in quotes.
@@ -513,8 +507,8 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
         "zzzzzzzzzzzzzzzz",
         "z\0a",
     ];
-    let given = ["--prefix", "reading", "--key", "int", "readings"];
-    ok(database, OLD, &[&["create"], &given[..]].concat(), "")?;
+    let readings = Packs::new(database, "--prefix reading --key int readings");
+    readings.ok("create")?;
     old_table(database, "secrets", "body VARCHAR(99)", "('\"secret\"')")?;
     if database.kind == Engine::Postgres {
         database.execute(
@@ -523,7 +517,7 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
              CREATE OPERATOR < (FUNCTION = evil, LEFTARG = VARCHAR, RIGHTARG = VARCHAR)",
         )?;
     }
-    let mark = if database.kind == Engine::Postgres { '"' } else { '`' };
+    let mark = quotation_mark(database);
     let is_text = |key: &&str| database.kind != Engine::Postgres || !key.contains('\0');
     let mut expected = String::new();
     for (i, key) in KEYS.into_iter().filter(is_text).enumerate() {
@@ -531,31 +525,25 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
         let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
         let key = match database.kind {
             Engine::Postgres => format!("convert_from(decode('{hex}', 'hex'), 'UTF8')"),
-            Engine::Mysql | Engine::Mariadb => {
-                format!("CONVERT(X'{hex}' USING utf8mb4)")
-            }
+            Engine::Mysql | Engine::Mariadb => format!("CONVERT(X'{hex}' USING utf8mb4)"),
             Engine::Sqlite => format!("CAST(X'{hex}' AS TEXT)"),
         };
         let columns = format!("{mark}id; --{mark} VARCHAR(99) PRIMARY KEY, body VARCHAR(99)");
         let rows = format!("({key}, '\"evil\"'), ('{i}', '\"good\"')");
         old_table(database, &format!("{mark}{name}{mark}"), &columns, &rows)?;
         let from = ["--from", &name, "--id", "id; --", "--value", "body"];
-        let import = [&["import"], &given[..], &from].concat();
-        let (stdout, stderr) = fails(database, OLD, &import, "")?;
+        let (stdout, stderr) = readings.with(&from).fails("import")?;
         expect(&stderr, &*stdout, "1 rows written, 0 were there\n")?;
         expect(&stderr, stderr.lines().count(), 1)?;
         expected += &format!("{{\"key\":\"{i}\",\"value\":\"good\"}}\n");
     }
-    let exported = ok(database, OLD, &[&["export"], &given[..]].concat(), "")?;
-    expect("rows", exported, expected)?;
+    readings.prints("export", &expected)?;
     if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         for (ty, key) in [("VARBINARY(36)", "X'ff41'"), ("BINARY(20)", "X'ff41'"), ("FLOAT", "0.1")]
         {
             let columns = format!("id {ty} PRIMARY KEY, body VARCHAR(9)");
             old_table(database, "inexact", &columns, &format!("({key}, '1')"))?;
-            let import = ["--from", "inexact", "--value", "body"];
-            let (_, stderr) =
-                fails(database, OLD, &[&["import"], &given[..], &import].concat(), "")?;
+            let (_, stderr) = readings.fails("import --from inexact --value body")?;
             expect(&stderr, stderr.contains("found that key again"), ty == "FLOAT")?;
             database.execute("DROP TABLE inexact")?;
         }
@@ -574,10 +562,9 @@ impl Moving<'_> {
     fn go_on(&mut self, steps: impl Iterator<Item = u64> + Send) -> Result {
         as_application!(self.database, OLD, |pool, keyring| {
             let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
-            let mut seed = 7_u64;
+            let mut random = Random(7);
             for step in steps {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let nth = usize::try_from(seed >> 33)? % self.rows.len();
+                let nth = random.below(self.rows.len());
                 let id = *self.rows.keys().nth(nth).ok_or("a row")?;
                 let body = format!("written at step {step}");
                 let new = Internal::generate();
@@ -618,13 +605,11 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let values =
         rows.iter().map(|(id, body)| format!("({}, '{body}')", database.kind.uuid(*id.as_repr())));
     old_table(database, "log", &columns, &values.collect::<Vec<_>>().join(","))?;
-    ok(database, OLD, &events("create", &[]), "")?;
-    let import = events("import", &["--from", "log", "--columns", "body"]);
-    let start = || {
-        let mut command = command(database, OLD, &import);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-    };
-    let mut first = start()?;
+    let events = events(database);
+    events.ok("create")?;
+    let import = "import --from log --columns body";
+    let mut command = events.command(import);
+    let mut first = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // It may have written and merged all of them between two looks.
     while database.integer("COUNT(*)", "events_recent")? == 0 && first.try_wait()?.is_none() {
         std::thread::sleep(Duration::from_millis(2));
@@ -638,13 +623,8 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
         let steps = (0..).take_while(|_| !is_over.load(Ordering::Relaxed));
         let application = scope.spawn(|| moving.go_on(steps));
         let imported = (|| {
-            for attempt in 1..8 {
-                let mut child = start()?;
-                std::thread::sleep(Duration::from_millis(40 * attempt));
-                child.kill()?;
-                child.wait()?;
-            }
-            ok(database, OLD, &import, "")
+            (1..8).try_for_each(|attempt| events.kill(import, 40 * attempt))?;
+            events.ok(import)
         })();
         is_over.store(true, Ordering::Relaxed);
         application.join().map_err(|_| "the application panicked")??;
@@ -652,7 +632,7 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     })?;
     expect(&imported, imported.ends_with(", 0 were there\n"), false)?;
     let mut found = BTreeMap::new();
-    for line in ok(database, OLD, &events("export", &[]), "")?.lines() {
+    for line in events.ok("export")?.lines() {
         let line: Value = serde_json::from_str(line)?;
         let [key, body] = [&line["key"], &line["value"]["body"]].map(|text| text.as_str());
         found.insert(key.ok_or("a key")?.to_owned(), body.ok_or("a body")?.to_owned());
@@ -662,17 +642,17 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let differ = found.iter().filter(|(key, body)| expected.get(*key) != Some(body)).count();
     let lost = expected.keys().filter(|key| !found.contains_key(*key)).count();
     expect("rows that differ, and lost ones", (differ, lost), (0, 0))?;
-    let verified = ok(database, OLD, &events("verify", &[]), "")?;
-    ends_with(&verified, "nothing is corrupt or missing\n")
+    events.verify()
 }
 
 fn packs_of_a_file_that_is_read_again(database: &Database) -> Result {
-    ok(database, OLD, &events("create", &[]), "")?;
+    let events = events(database);
+    events.ok("create")?;
     let rows = rows(600);
     let lines: String = rows.iter().map(line).collect();
     // A run that ended early, and then the application.
     let first: String = rows.iter().take(250).map(line).collect();
-    ok(database, OLD, &events("import", &["-"]), &first)?;
+    events.ok_with("import -", &first)?;
     as_application!(database, OLD, |pool, keyring| {
         let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
         packs.merge_all(&pool).await?;
@@ -681,18 +661,16 @@ fn packs_of_a_file_that_is_read_again(database: &Database) -> Result {
         }
     })?;
     let bad = format!("{lines}{{\"key\":\"0192c1f0-7b1e-7a35-8f00-000000000001\"}}\n");
-    let (stdout, stderr) = fails(database, OLD, &events("import", &["--keep", "-"]), &bad)?;
+    let (stdout, stderr) = events.fails_with("import --keep -", &bad)?;
     expect("rows", &*stdout, "349 rows written, 251 were there\n")?;
     starts_with(&stderr, "line 601: expected `key` and `value`")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    let exported = events.ok("export")?;
     expect("rows", exported.lines().count(), 600)?;
     expect("rows", exported.matches("of the application").count(), 3)?;
     // Without the option they are replaced. The space between JSON's tokens does not matter.
-    let tabs = lines.replace("\",\"", "\",\t\"");
-    ok(database, OLD, &events("import", &["-"]), &tabs)?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect("rows", exported.matches("of the application").count(), 0)?;
-    let verified = ok(database, OLD, &events("verify", &[]), "")?;
+    events.ok_with("import -", &lines.replace("\",\"", "\",\t\""))?;
+    expect("rows", events.ok("export")?.contains("of the application"), false)?;
+    let verified = events.ok("verify")?;
     expect(&verified, verified.contains(" 0 rows in 1 packs"), false)
 }
 
@@ -706,29 +684,26 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     let file = NamedTempFile::new()?;
     std::fs::write(&file, &lines)?;
     let path = file.path().to_str().ok_or("UTF-8")?;
-    let both = format!("{NEW},{OLD}");
-    let start = |args: &[&str]| command(database, &both, args).stdout(Stdio::null()).spawn();
+    let events = events(database).under(&BOTH);
+    let import = format!("import {path}");
     let written: BTreeSet<_> = lines.lines().collect();
     for attempt in 0..8 {
-        let mut running = [start(&events("import", &[path]))?, start(&events("rekey", &[]))?];
-        std::thread::sleep(Duration::from_millis(25 * attempt));
-        for child in &mut running {
-            child.kill()?;
-            child.wait()?;
-        }
-        let exported = ok(database, &both, &events("export", &[]), "")?;
+        std::thread::scope(|scope| {
+            let importing = scope.spawn(|| events.kill(&import, 25 * attempt));
+            events.kill("rekey", 25 * attempt)?;
+            importing.join().map_err(|_| "the import panicked")?
+        })?;
+        let exported = events.ok("export")?;
         let mut keys = BTreeSet::new();
         for line in exported.lines() {
             expect("as it was written", written.contains(line), true)?;
             expect("once", keys.insert(line), true)?;
         }
-        let verified = ok(database, &both, &events("verify", &[]), "")?;
-        ends_with(&verified, "nothing is corrupt or missing\n")?;
+        events.verify()?;
     }
-    ok(database, &both, &events("import", &[path]), "")?;
-    ok(database, &both, &events("rekey", &[]), "")?;
-    let exported = ok(database, NEW, &events("export", &[]), "")?;
-    expect("all rows", exported == lines, true)
+    events.ok(&import)?;
+    events.ok("rekey")?;
+    expect("all rows", events.under(NEW).ok("export")? == lines, true)
 }
 
 /// The id of a pack, by its place in the table.
@@ -750,7 +725,8 @@ fn delete(database: &Database, n: u32) -> Result {
 /// a recent row that it does not have is deleted.
 fn packs_that_were_altered(database: &Database) -> Result {
     create_events(database, &rows(3_000))?;
-    let before = ok(database, OLD, &events("export", &[]), "")?;
+    let events = events(database);
+    let before = events.ok("export")?;
     let backup = back_up(database)?;
     as_application!(database, OLD, |pool, keyring| {
         let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
@@ -765,7 +741,7 @@ fn packs_that_were_altered(database: &Database) -> Result {
             "UPDATE events_recent SET version = version - 1 WHERE id = (SELECT id FROM ({one}) AS one)"
         ))?;
     }
-    let (stdout, stderr) = fails(database, OLD, &events("verify", &[]), "")?;
+    let (stdout, stderr) = events.fails("verify")?;
     expect("errors", &*stderr, "")?;
     let lines: Vec<_> = stdout.lines().collect();
     expect(&stdout, lines.len(), 5)?;
@@ -780,7 +756,7 @@ fn packs_that_were_altered(database: &Database) -> Result {
         contains(line, " (id 0")?;
     }
     ends_with(lines[4], " recent rows could be read; 4 problems")?;
-    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
+    let (stdout, stderr) = events.fails("export")?;
     expect("problems", stderr.lines().count(), 4)?;
     for line in stderr.lines() {
         let problem = line.strip_prefix("error: ").unwrap_or_default();
@@ -789,23 +765,22 @@ fn packs_that_were_altered(database: &Database) -> Result {
     let printed = stdout.lines().count();
     expect(&printed.to_string(), (2_701..2_999).contains(&printed), true)?;
 
-    let restore = events("restore", &["--backup-url", &backup.url]);
-    let (stdout, stderr) = fails(database, OLD, &restore, "")?;
+    let restore = format!("restore --backup-url {}", backup.url);
+    let (stdout, stderr) = events.fails(&restore)?;
     contains(&stdout, "1 rows restored, as the backup has them: rows that were deleted since are")?;
     contains(&stdout, "; 1 problem")?;
     contains(&stderr, "the backup has no rows of a pack or a recent row")?;
 
     spoil(database, 2)?;
-    let (exported, _) = fails(database, OLD, &events("export", &[]), "")?;
-    let both = format!("{NEW},{OLD}");
-    let (_, stderr) = fails(database, &both, &events("rekey", &[]), "")?;
+    let (exported, _) = events.fails("export")?;
+    let both = events.under(&BOTH);
+    let (_, stderr) = both.fails("rekey")?;
     starts_with(&stderr, "error: a pack of events_packs ")?;
-    let (others, _) = fails(database, NEW, &events("export", &[]), "")?;
+    let (others, _) = events.under(NEW).fails("export")?;
     expect("the others", others == exported, true)?;
-    let restored = ok(database, &both, &[&restore[..], &["--force"]].concat(), "")?;
+    let restored = both.ok(&format!("{restore} --force"))?;
     ends_with(&restored, "nothing is corrupt or missing\n")?;
-    let exported = ok(database, &both, &events("export", &[]), "")?;
-    expect("all rows of the backup", exported == before, true)
+    expect("all rows of the backup", both.ok("export")? == before, true)
 }
 
 /// Writes bytes into a table whose values are JSON, as another program may.
@@ -829,22 +804,17 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     let values = ["1", "\"secret", "3"];
     let rows = values.map(|value| (Internal::<Event>::generate(), value.as_bytes().to_vec()));
     fill::<_, _, AnyBytes, ByKey>(database, "events", &rows)?;
-    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
+    let events = events(database);
+    let (stdout, stderr) = events.fails("export")?;
     let keys = rows.map(|(id, _)| id.as_repr().to_string());
     let line = |i: usize| format!("{{\"key\":\"{}\",\"value\":{}}}\n", keys[i], values[i]);
     expect("the others", stdout, line(0) + &line(2))?;
-    let problem = "expected JSON, found other bytes";
-    let problem = format!("error: the row {}: {problem}\n", keys[1]);
+    let problem = format!("error: the row {}: expected JSON, found other bytes\n", keys[1]);
     expect("the problem", stderr, problem)?;
 
     let long = |bytes| format!("\"{}\"", "a".repeat(bytes));
     // Which cannot be compressed to what a row may have.
-    let mut state = 1_u64;
-    let random = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        format!("{:08x}", state >> 32)
-    });
-    let random = format!("\"{}\"", random.take(1 << 20).collect::<String>());
+    let random = json!(incompressible(&mut Random(1), 8 << 20)).to_string();
     let values = ["1".to_owned(), long(65 << 20), random, long(129 << 20), "5".to_owned()];
     let lines = values.iter().map(|value| {
         format!("{{\"key\":\"{}\",\"value\":{value}}}\n", Internal::<Event>::generate().as_repr())
@@ -852,7 +822,7 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     let file = NamedTempFile::new()?;
     std::fs::write(&file, lines.collect::<String>())?;
     let path = file.path().to_str().ok_or("UTF-8")?;
-    let (stdout, stderr) = fails(database, OLD, &events("import", &[path]), "")?;
+    let (stdout, stderr) = events.fails(&format!("import {path}"))?;
     expect("the others", &*stdout, "2 rows written\n")?;
     expect(&stderr, stderr.lines().count(), 3)?;
     // In the order in which it learns of them: a batch is checked when it is written.
@@ -870,9 +840,8 @@ type Entries = PackTable<Event, String, Initials>;
 
 /// Does what a line of the table of rights is about.
 async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> Result {
-    let both = format!("{NEW},{OLD}");
     let is_rotated = ["`rekey`", "`sweep`"].contains(&line);
-    let keyring = Keyring::from_entries("the test", if is_rotated { &both } else { OLD })?;
+    let keyring = Keyring::from_entries("the test", if is_rotated { &BOTH } else { OLD })?;
     let entries = Entries::open_existing(pool, &keyring, "entries").await?;
     match line {
         "write and merge" => {
@@ -964,38 +933,21 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     let (id, value) = (key_type(database), value_type(database));
     let columns = format!("event_id {id} NOT NULL PRIMARY KEY, notes {value}");
     database.execute(&format!("CREATE TABLE logins ({columns})"))?;
-    let named = |command, more: &[&'static str]| {
-        let args = [
-            command,
-            "--prefix",
-            "event",
-            "--key",
-            "uuid7",
-            "--column",
-            "logins.notes",
-            "--id",
-            "event_id",
-        ];
-        [&args[..], more, &["logins_notes"]].concat()
-    };
-    let create = named("create", &["--row-padding", "none"]);
-    let created = ok(database, OLD, &create, "")?;
+    let table = Packs::new(database, "--prefix event --key uuid7 logins_notes");
+    let notes = table.with(&["--column", "logins.notes", "--id", "event_id"]);
+    let create = "create --row-padding none";
+    let created = notes.ok(create)?;
     contains(&created, "row_padding    none\n")?;
-    expect("again", ok(database, OLD, &create, "")?, created)?;
-    let (_, stderr) = fails(database, OLD, &named("create", &["--row-level", "19"]), "")?;
-    contains(&stderr, "expected row_level 19, found 3, expected row_padding 64, found none; ")?;
-    let (_, stderr) = fails(database, OLD, &named("create", &["--write-through"]), "")?;
-    contains(&stderr, "cannot be used with")?;
-    for (column, expected) in
-        [("logins.other", "other"), ("notes", "expected a column as TABLE.COLUMN")]
-    {
-        let args =
-            ["verify", "--prefix", "event", "--key", "uuid7", "--column", column, "logins_notes"];
-        contains(&fails(database, OLD, &args, "")?.1, expected)?;
+    notes.prints(create, &created)?;
+    for (command, expected) in [
+        ("create --row-level 19", "row_level 19, found 3, expected row_padding 64, found none; "),
+        ("create --write-through", "cannot be used with"),
+    ] {
+        notes.refuses(command, expected)?;
     }
-    let configure =
-        ["configure", "--prefix", "event", "--key", "uuid7", "--row-level", "9", "logins_notes"];
-    contains(&ok(database, OLD, &configure, "")?, "row_level      3 -> 9\n")?;
+    table.refuses("verify --column logins.other", "other")?;
+    table.refuses("verify --column notes", "expected a column as TABLE.COLUMN")?;
+    contains(&table.ok("configure --row-level 9")?, "row_level      3 -> 9\n")?;
 
     let rows = rows(300);
     as_application!(database, OLD, |pool, keyring| {
@@ -1013,32 +965,26 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     let null = database.kind.uuid(*Internal::<Event>::generate().as_repr());
     database.execute(&format!("INSERT INTO logins VALUES ({null}, NULL)"))?;
 
-    let verify = named("verify", &[]);
     let good = "300 values could be read; nothing is corrupt or missing\n";
-    expect("values", &*ok(database, OLD, &verify, "")?, good)?;
-    let rekey = named("rekey", &[]);
-    expect("values", &*ok(database, OLD, &rekey, "")?, "100 values encrypted again\n")?;
-    let both = format!("{NEW},{OLD}");
-    expect("values", &*ok(database, &both, &rekey, "")?, "300 values encrypted again\n")?;
-    expect("values", &*ok(database, &both, &rekey, "")?, "0 values encrypted again\n")?;
-    expect("values", &*ok(database, NEW, &verify, "")?, good)?;
-    let (_, stderr) = fails(database, OLD, &verify, "")?;
-    contains(&stderr, "the keyring has no secret with key id")?;
+    notes.prints("verify", good)?;
+    notes.prints("rekey", "100 values encrypted again\n")?;
+    notes.under(&BOTH).prints("rekey", "300 values encrypted again\n")?;
+    notes.under(&BOTH).prints("rekey", "0 values encrypted again\n")?;
+    notes.under(NEW).prints("verify", good)?;
+    notes.refuses("verify", "the keyring has no secret with key id")?;
 
     // The value of another row.
     let [one, other] = [0, 1].map(|i| database.kind.uuid(*rows[i].0.as_repr()));
     let value = format!("(SELECT notes FROM (SELECT * FROM logins) AS l WHERE event_id = {other})");
     database.execute(&format!("UPDATE logins SET notes = {value} WHERE event_id = {one}"))?;
-    let (stdout, _) = fails(database, NEW, &verify, "")?;
+    let (stdout, _) = notes.under(NEW).fails("verify")?;
     starts_with(&stdout, "a value of logins_notes cannot be read: not genuine")?;
     contains(&stdout, &format!("(id {})\n", rows[0].0.as_repr()))?;
     ends_with(&stdout, "299 values could be read; 1 problem\n")
 }
 
-/// Creates a table of 1,000 customers with their addresses in plaintext, and returns the arguments of a command for the column.
-fn customers(
-    database: &Database,
-) -> Result<impl Fn(&'static str, &[&'static str]) -> Vec<&'static str>> {
+/// Creates a table of 1,000 customers with their addresses in plaintext, and returns the commands for the column.
+fn customers(database: &Database) -> Result<Packs<'_>> {
     let (id, value) = (key_type(database), value_type(database));
     let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
     let conflict = if database.kind == Engine::Sqlite { "ON CONFLICT REPLACE" } else { "" };
@@ -1051,12 +997,10 @@ fn customers(
     };
     let rows = (0..1_000).map(row).collect::<Vec<_>>().join(", ");
     database.execute(&format!("INSERT INTO customers (id, email) VALUES {rows}"))?;
-    let args = |command, more: &[&'static str]| {
-        let of = ["--prefix", "event", "--key", "uuid7", "--column", "customers.sealed"];
-        [&[command][..], &of, more, &["customers_email"]].concat()
-    };
-    ok(database, OLD, &args("create", &["--encoding", "raw"]), "")?;
-    Ok(args)
+    let of = "--prefix event --key uuid7 --column customers.sealed customers_email";
+    let customers = Packs::new(database, of);
+    customers.ok("create --encoding raw")?;
+    Ok(customers)
 }
 
 const INDEXED: [&str; 6] =
@@ -1064,8 +1008,9 @@ const INDEXED: [&str; 6] =
 
 /// The command is killed again and again, and the application reads the values that it has written.
 fn columns_that_had_plaintext(database: &Database) -> Result {
-    let args = customers(database)?;
-    let (stdout, _) = fails(database, OLD, &args("verify", &INDEXED), "")?;
+    let customers = customers(database)?;
+    let indexed = customers.with(&INDEXED);
+    let (stdout, _) = indexed.fails("verify")?;
     ends_with(&stdout, "\n… and 900 more\n0 values could be read; 1000 problems\n")?;
     if database.kind == Engine::Postgres {
         // Nothing may be said of rows that the role does not see.
@@ -1075,57 +1020,42 @@ fn columns_that_had_plaintext(database: &Database) -> Result {
              CREATE ROLE {role}; GRANT ALL ON customers, customers_email_meta TO {role}"
         ))?;
         for subcommand in ["verify", "rekey", "convert"] {
-            let mut clerk = command(database, OLD, &args(subcommand, &[]));
+            let mut clerk = customers.command(subcommand);
             let (_, stdout, stderr) = run(clerk.env("PGOPTIONS", format!("-c role={role}")), "")?;
             contains(&format!("{stdout}{stderr}"), "affected by row-level security policy")?;
         }
         drop_role(database, &role)?;
         database.execute("ALTER TABLE customers DISABLE ROW LEVEL SECURITY")?;
     }
-    starts_with(
-        &stdout,
-        "a value of customers_email is in plaintext: expected it to be encrypted",
-    )?;
-    let index = args("convert", &[&INDEXED[..], &["--to", "index"]].concat());
+    let plain = "a value of customers_email is in plaintext: expected it to be encrypted";
+    starts_with(&stdout, plain)?;
     let left = "1000 rows written; 1000 values are in plaintext, and 0 have no fingerprint\n";
-    expect("fingerprints", &*ok(database, OLD, &index, "")?, left)?;
+    indexed.prints("convert --to index", left)?;
     database.execute("CREATE UNIQUE INDEX emails ON customers (email_index)")?;
-    let convert = args("convert", &INDEXED);
-    for attempt in 0..6 {
-        let mut running = command(database, OLD, &convert).stdout(Stdio::null()).spawn()?;
-        std::thread::sleep(Duration::from_millis(15 * attempt));
-        running.kill()?;
-        running.wait()?;
-    }
-    let done = ok(database, OLD, &convert, "")?;
-    ends_with(&done, " rows written; 0 values are in plaintext, and 0 have no fingerprint\n")?;
-    let good = "1000 values could be read; nothing is corrupt or missing\n";
-    expect("all values", &*ok(database, OLD, &args("verify", &INDEXED), "")?, good)?;
-    let (stdout, _) = fails(database, OLD, &args("verify", &["--index", "email_index"]), "")?;
+    (0..6).try_for_each(|attempt| indexed.kill("convert", 15 * attempt))?;
+    let done = " rows written; 0 values are in plaintext, and 0 have no fingerprint\n";
+    ends_with(&indexed.ok("convert")?, done)?;
+    indexed.prints("verify", "1000 values could be read; nothing is corrupt or missing\n")?;
+    let (stdout, _) = customers.fails("verify --index email_index")?;
     ends_with(&stdout, "; 1000 problems\n")?;
     as_application!(database, OLD, |pool, keyring| {
-        let emails = EncryptedColumn::<Event, String, Text>::open_existing(
-            &pool,
-            &keyring,
-            "customers_email",
-        );
-        let emails =
-            emails.await?.with_index(&pool, |email| Normalizer::Caseless.apply(email)).await?;
-        let found = database
-            .kind
-            .bytes(emails.fingerprint(&"KUNDE7@zürich.example".to_owned())?.as_bytes());
-        let found =
-            database.integer("COUNT(*)", &format!("customers WHERE email_index = {found}"))?;
-        expect("one customer", found, 1)?;
+        type Emails = EncryptedColumn<Event, String, Text>;
+        let emails = Emails::open_existing(&pool, &keyring, "customers_email").await?;
+        let emails = emails.with_index(&pool, |email| Normalizer::Caseless.apply(email)).await?;
+        let fingerprint = emails.fingerprint(&"KUNDE7@zürich.example".to_owned())?;
+        let fingerprint = database.kind.bytes(fingerprint.as_bytes());
+        let found = format!("customers WHERE email_index = {fingerprint}");
+        expect("one customer", database.integer("COUNT(*)", &found)?, 1)?;
     })
 }
 
 /// A row that the table refuses is named without its value, the others are converted, and the same command goes on after a repair.
 fn columns_that_a_table_refuses(database: &Database) -> Result {
-    let args = customers(database)?;
-    let convert = |to| args("convert", &["--plaintext", "email", "--to", to]);
-    let refused = |to, more: &[&str]| {
-        let (stdout, stderr) = fails(database, OLD, &convert(to), "")?;
+    let customers = customers(database)?;
+    let (encrypt, decrypt) =
+        ("convert --plaintext email", "convert --plaintext email --to plaintext");
+    let refused = |convert: &str, more: &[&str]| {
+        let (stdout, stderr) = customers.fails(convert)?;
         expect(&stdout, stdout.contains("Kunde"), false)?;
         more.iter().try_for_each(|more| contains(&format!("{stdout}{stderr}"), more))
     };
@@ -1161,25 +1091,24 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     ] {
         if !action.is_empty() {
             with_trigger("OLD.email LIKE 'Kunde7@%'", action, &|| {
-                let indexed = [&INDEXED[..], &["--to", "index"]].concat();
                 if action == cancels {
-                    let (stdout, _) = fails(database, OLD, &args("convert", &indexed), "")?;
+                    let (stdout, _) = customers.with(&INDEXED).fails("convert --to index")?;
                     contains(&stdout, expected)?;
                 }
-                refused("encrypted", &[expected, "; 1 values are in plaintext"])
+                refused(encrypt, &[expected, "; 1 values are in plaintext"])
             })?;
         }
     }
-    ok(database, OLD, &convert("encrypted"), "")?;
+    customers.ok(encrypt)?;
 
     // SQLite would delete one of two equal rows.
     let id = database.kind.uuid(*Internal::<Event>::generate().as_repr());
     let insert = "INSERT INTO customers (id, email) VALUES";
     database.execute(&format!("{insert} ({id}, 'Kunde7@Zürich.example')"))?;
-    refused("plaintext", &["another row has it in a unique index", "\n999 rows written; 1000 "])?;
+    refused(decrypt, &["another row has it in a unique index", "\n999 rows written; 1000 "])?;
     database.execute(&format!("DELETE FROM customers WHERE id = {id}"))?;
-    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "1 rows written; 1000 values")?;
-    ok(database, OLD, &convert("encrypted"), "")?;
+    starts_with(&customers.ok(decrypt)?, "1 rows written; 1000 values")?;
+    customers.ok(encrypt)?;
 
     // The new column is too short for 900 values.
     let (check, reason) = match database.kind {
@@ -1189,91 +1118,80 @@ fn columns_that_a_table_refuses(database: &Database) -> Result {
     let rename = |to| format!("ALTER TABLE customers RENAME COLUMN email TO {to}");
     database.execute(&rename("old"))?;
     database.execute(&format!("ALTER TABLE customers ADD COLUMN email VARCHAR(22) {check}"))?;
-    refused("plaintext", &[reason, "\n… and 800 more\n100 rows written; 100 values"])?;
+    refused(decrypt, &[reason, "\n… and 800 more\n100 rows written; 100 values"])?;
     database.execute(&rename("short"))?;
     database.execute("ALTER TABLE customers ADD COLUMN email VARCHAR(100)")?;
-    starts_with(&ok(database, OLD, &convert("plaintext"), "")?, "900 rows written; 900 values")?;
-    ok(database, OLD, &convert("encrypted"), "")?;
+    starts_with(&customers.ok(decrypt)?, "900 rows written; 900 values")?;
+    customers.ok(encrypt)?;
 
-    let both = format!("{NEW},{OLD}");
-    let rekey = args("rekey", &[]);
     let shown = if database.kind == Engine::Postgres { "OLD.id::text" } else { "HEX(OLD.id)" };
     let first =
         format!("SELECT {shown} FROM customers WHERE sealed IS NOT NULL ORDER BY id LIMIT 1")
             .replace("OLD.", "");
     let first = format!("{shown} = '{}'", database.text(&first)?);
-    with_trigger(&first, raises, &|| {
-        let (_, stderr) = fails(database, &both, &rekey, "")?;
-        contains(&stderr, raised)
-    })?;
-    expect("values", &*ok(database, &both, &rekey, "")?, "1 values encrypted again\n")
+    let both = customers.under(&BOTH);
+    with_trigger(&first, raises, &|| contains(&both.fails("rekey")?.1, raised))?;
+    both.prints("rekey", "1 values encrypted again\n")
 }
 
 /// No file names the tables. Their names say nothing, and other columns have bytes as well.
 fn secrets_that_are_in_use(database: &Database) -> Result {
-    let args = customers(database)?;
-    ok(database, OLD, &args("convert", &INDEXED), "")?;
+    let customers = customers(database)?;
+    customers.with(&INDEXED).ok("convert")?;
     create_events(database, &rows(200))?;
-    let create = ["create", "--prefix", "event", "--key", "uuid7", "--groups", "visits"];
-    contains(&ok(database, OLD, &create, "")?, "rows           in groups\n")?;
-    let other = value_type(database);
-    database.execute(
-        &format!("CREATE TABLE \"Photos\" (\"the\nphoto\" {other})")
-            .replace('"', if other == "LONGBLOB" { "`" } else { "\"" }),
+    let visits = Packs::new(database, "--prefix event --key uuid7 visits");
+    contains(&visits.ok("create --groups")?, "rows           in groups\n")?;
+    let (other, mark) = (value_type(database), quotation_mark(database));
+    let [photos, photo] = [4, 0xff].map(|byte| database.kind.bytes(&[byte; 99]));
+    old_table(
+        database,
+        &format!("{mark}Photos{mark}"),
+        &format!("{mark}the\nphoto{mark} {other}"),
+        &format!("({photos}), ({photo}), ({photo})"),
     )?;
-    let photos = database.kind.bytes(&[4; 99]);
-    let photo = database.kind.bytes(&[0xff; 99]);
-    let insert = format!("INSERT INTO \"Photos\" VALUES ({photos}), ({photo}), ({photo})");
-    database.execute(&insert.replace('"', if other == "LONGBLOB" { "`" } else { "\"" }))?;
     // The application's tables can have the names of tables with groups.
     database.execute(&format!(
         "CREATE TABLE old_packs (photo {other}); CREATE TABLE old_keys (hash {other}); \
          INSERT INTO old_packs VALUES ({photo}), ({photo}), ({photo}); \
          INSERT INTO old_packs SELECT body FROM customers_email_meta"
     ))?;
-    let keys = |entries: &str, more: &[&str]| {
+    let keys = |entries: &str, options: &[&str], is_good: bool, expected: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-        command
-            .arg("keys")
-            .args(more)
-            .env("OPAQUE_ID_KEYS", entries)
-            .env("DATABASE_URL", &database.url);
-        run(&mut command, "")
+        command.arg("keys").args(options).env("OPAQUE_ID_KEYS", entries);
+        let (found, stdout, stderr) = run(command.env("DATABASE_URL", &database.url), "")?;
+        let printed = stdout + &stderr;
+        expect(&printed, found, is_good)?;
+        expected.iter().try_for_each(|expected| contains(&printed, expected))?;
+        Result::Ok(printed)
     };
-    let both = format!("{NEW},{OLD}");
-    let (is_good, stdout, _) = keys(&both, &["--in-use"])?;
-    expect(&stdout, is_good, true)?;
-    for place in [
+    let unneeded = "key id 1 is needed by nothing in the database\n";
+    let places = [
         "customers.sealed (1000)",
         "customers_email_meta.body (1)",
         "old_packs.photo (1)",
         "events_meta.body (1)",
         "visits_meta.body (1)",
         "events_packs.body (",
-    ] {
-        contains(&stdout, place)?;
-    }
+    ];
+    let printed = keys(&BOTH, &["--in-use"], true, &places)?;
     for other in ["Photos", "visits_packs", "email_index"] {
-        expect(&stdout, stdout.contains(other), false)?;
+        expect(&printed, printed.contains(other), false)?;
     }
-    ends_with(&stdout, "key id 1 is needed by nothing in the database\n")?;
-    let (is_good, _, stderr) = keys(&both, &["--retire", "0"])?;
-    expect(&stderr, is_good, false)?;
-    contains(&stderr, "key id 0 cannot be retired yet: run `opaque-id packs rekey`")?;
-    contains(&keys(&both, &["--retire", "1"])?.2, "key id 1 seals")?;
-    let (is_good, stdout, _) = keys(NEW, &["--in-use"])?;
-    expect(&stdout, is_good, false)?;
-    contains(&stdout, "and the keyring has no such secret\n")?;
+    ends_with(&printed, unneeded)?;
+    let needed = "key id 0 cannot be retired yet: run `opaque-id packs rekey`";
+    keys(&BOTH, &["--retire", "0"], false, &[needed])?;
+    keys(&BOTH, &["--retire", "1"], false, &["key id 1 seals"])?;
+    keys(NEW, &["--in-use"], false, &["and the keyring has no such secret\n"])?;
 
-    ok(database, &both, &events("rekey", &[]), "")?;
-    ok(database, &both, &["rekey", "--prefix", "event", "--key", "uuid7", "visits"], "")?;
-    expect("one is left", keys(&both, &["--retire", "0"])?.0, false)?;
-    ok(database, &both, &args("rekey", &[]), "")?;
-    contains(&keys(&both, &["--retire", "0"])?.1, "key id 0 is needed by old_packs.photo (1)\n")?;
+    for packs in [events(database), visits, customers] {
+        keys(&BOTH, &["--retire", "0"], false, &[needed])?;
+        packs.under(&BOTH).ok("rekey")?;
+    }
+    let left = ["key id 0 is needed by old_packs.photo (1)\n"];
+    keys(&BOTH, &["--retire", "0"], false, &left)?;
     database.execute("DROP TABLE old_packs")?;
-    let (is_good, stdout, stderr) = keys(&both, &["--retire", "0"])?;
-    expect(&stderr, is_good, true)?;
-    contains(&stdout, "key id 0 is needed by nothing in the database\n")
+    keys(&BOTH, &["--retire", "0"], true, &[&unneeded.replace('1', "0")])?;
+    Ok(())
 }
 
 /// The resource is of the file, and the column of ids has the name `id`. It is a part of the table's key, so thirty rows have each id.
@@ -1284,12 +1202,9 @@ fn columns_of_integers(database: &Database) -> Result {
     ))?;
     let file = resources()?;
     let file = file.path().to_str().ok_or("UTF-8")?;
-    let named = |command, more: &[&'static str]| {
-        let args = [command, "--prefix", "reading", "--resources", file];
-        let column = ["--column", "readings.place", "--context", "tenant 42"];
-        [&args[..], &column, more, &["readings_place"]].concat()
-    };
-    ok(database, OLD, &named("create", &["--encoding", "raw"]), "")?;
+    let column = ["--column", "readings.place", "--context", "tenant 42", "readings_place"];
+    let places = Packs::new(database, "--prefix reading --resources").with(&[file]).with(&column);
+    places.ok("create --encoding raw")?;
     as_application!(database, OLD, |pool, keyring| {
         let name = TableName::new("readings_place").context("tenant 42");
         let place = EncryptedColumn::<Reading, Vec<u8>, Raw>::open_existing(&pool, &keyring, name);
@@ -1303,16 +1218,11 @@ fn columns_of_integers(database: &Database) -> Result {
             }
         }
     })?;
-    let both = format!("{NEW},{OLD}");
     if database.kind == Engine::Sqlite {
-        let column = ["--column", "readings.place", "--context", "tenant 42", "readings_place"];
-        for command in ["verify", "rekey"] {
-            refuses_uuids(database, command, &column)?;
-        }
+        refuses_uuids(database, &column)?;
     }
-    let rekeyed = ok(database, &both, &named("rekey", &[]), "")?;
-    expect("values", &*rekeyed, "150 values encrypted again\n")?;
-    let verified = ok(database, NEW, &named("verify", &[]), "")?;
+    places.under(&BOTH).prints("rekey", "150 values encrypted again\n")?;
+    let verified = places.under(NEW).ok("verify")?;
     starts_with(&verified, "150 values could be read; nothing")?;
     // A page of values must not be full of one id, because nothing would tell where the next page begins.
     for tenants in [30, 60] {
@@ -1322,8 +1232,8 @@ fn columns_of_integers(database: &Database) -> Result {
     }
     let back = format!("{OLD},{NEW}");
     for (entries, command) in [(NEW, "verify"), (&back, "rekey")] {
-        let (_, stderr) = fails(database, entries, &named(command, &[]), "")?;
-        contains(&stderr, "expected an id of its own, found 64 values or more with it")?;
+        let problem = "expected an id of its own, found 64 values or more with it";
+        places.under(entries).refuses(command, problem)?;
     }
     Ok(())
 }
@@ -1334,7 +1244,8 @@ fn packs_of_a_backup(database: &Database) -> Result {
     let rows = rows(1_200);
     create_events(database, &rows)?;
     let backup = back_up(database)?;
-    let of_backup = ok(&backup, OLD, &events("export", &[]), "")?;
+    let events = events(database);
+    let of_backup = self::events(&backup).ok("export")?;
 
     // Every fourth row is written again, between those of the packs and so into all of them; every ninth is deleted.
     let later = |i: usize| i.is_multiple_of(4);
@@ -1349,7 +1260,7 @@ fn packs_of_a_backup(database: &Database) -> Result {
         }
         packs.merge_all(&pool).await?;
     })?;
-    let before = ok(database, OLD, &events("export", &[]), "")?;
+    let before = events.ok("export")?;
     let kept: BTreeSet<_> = before.lines().collect();
 
     // The fifth pack of the backup, as it was.
@@ -1360,18 +1271,18 @@ fn packs_of_a_backup(database: &Database) -> Result {
     delete(database, 12)?;
     spoil(database, 20)?;
     delete(database, 0)?;
-    let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
+    let (stdout, _) = events.fails("verify")?;
     for problem in ["reaches into it", "a gap", "not genuine", "events_packs to continue"] {
         contains(&stdout, problem)?;
     }
-    expect(&stdout, stdout.contains("; 4 problems"), true)?;
+    contains(&stdout, "; 4 problems")?;
 
-    let restore = events("restore", &["--backup-url", &backup.url]);
-    let restored = ok(database, OLD, &restore, "")?;
+    let restore = format!("restore --backup-url {}", backup.url);
+    let restored = events.ok(&restore)?;
     expect(&restored, restored.lines().count(), 5)?;
     ends_with(&restored, "nothing is corrupt or missing\n")?;
     // Each row is as it was, or as the backup has it, and only those of four places are.
-    let after = ok(database, OLD, &events("export", &[]), "")?;
+    let after = events.ok("export")?;
     let backed_up: BTreeSet<_> = of_backup.lines().collect();
     let (mut same, mut older, mut keys) = (0, 0, BTreeSet::new());
     for line in after.lines() {
@@ -1385,36 +1296,33 @@ fn packs_of_a_backup(database: &Database) -> Result {
     let are_few = same > 800 && (4..100).contains(&older);
     expect(&format!("{same}, {older}"), are_few, true)?;
     // Mergers go on, and nothing is left to do.
-    ok(database, OLD, &events("import", &["-"]), &after)?;
-    let again = ok(database, OLD, &restore, "")?;
+    events.ok_with("import -", &after)?;
+    let again = events.ok(&restore)?;
     expect(&again, again.lines().count(), 1)?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect("all rows", exported == after, true)
+    expect("all rows", events.ok("export")? == after, true)
 }
 
 /// The operator who restores has the secret of the settings, but not the right one of the packs.
 fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
     create_events(database, &rows(300))?;
     let backup = back_up(database)?;
-    let both = format!("{NEW},{OLD}");
-    ok(database, &both, &events("rekey", &[]), "")?;
+    let events = events(database);
+    let both = events.under(&BOTH);
+    both.ok("rekey")?;
     database.execute("DELETE FROM events_meta")?;
     copy(&backup, database, "events_meta", "events_meta")?;
     database.execute("DELETE FROM events_recent")?;
-    let exported = ok(database, &both, &events("export", &[]), "")?;
+    let exported = both.ok("export")?;
 
-    let restore = events("restore", &["--backup-url", &backup.url]);
+    let restore = format!("restore --backup-url {}", backup.url);
     let other = format!("1:{},{OLD}", "5a".repeat(31) + "00");
     for entries in [&other, OLD] {
-        let (stdout, _) = fails(database, entries, &restore, "")?;
+        let (stdout, _) = events.under(entries).fails(&restore)?;
         expect(&stdout, stdout.contains("restored"), false)?;
     }
-    let still = ok(database, &both, &events("export", &[]), "")?;
-    expect("they stay", still == exported, true)?;
-    let force = [&restore[..], &["--force"]].concat();
-    ok(database, OLD, &force, "")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect("its rows", exported.lines().count(), 300)
+    expect("they stay", both.ok("export")? == exported, true)?;
+    events.ok(&format!("{restore} --force"))?;
+    expect("its rows", events.ok("export")?.lines().count(), 300)
 }
 
 /// A row of a person, who is a group.
@@ -1466,12 +1374,7 @@ fn dump(database: &Database, tiers: &[&str]) -> Result<Vec<String>> {
             (Engine::Sqlite, "meta") => ("printf('%x', id)", "hex(body)"),
             _ => ("HEX(id)", "HEX(body)"),
         };
-        let columns = match database.kind {
-            Engine::Mysql | Engine::Mariadb => {
-                format!("CONCAT('{tier} ', {id}, ' ', version, ' ', {body})")
-            }
-            _ => format!("'{tier} ' || {id} || ' ' || version || ' ' || {body}"),
-        };
+        let columns = format!("CONCAT('{tier} ', {id}, ' ', version, ' ', {body})");
         let found = database.lines(&format!("SELECT {columns} FROM events_{tier}"))?;
         rows.extend(found.lines().map(str::to_owned));
     }
@@ -1511,8 +1414,9 @@ fn packs_of_erased_people(database: &Database) -> Result {
         let samples: Vec<_> = rows.iter().map(|(_, visit)| visit).collect();
         packs.train_from_public(&pool, samples, 4_096).await?;
     })?;
-    ok(database, OLD, &events("rekey", &[]), "")?;
-    ok(database, OLD, &events("train", &["--bytes", "4096"]), "")?;
+    let events = events(database);
+    events.ok("rekey")?;
+    events.ok("train --bytes 4096")?;
     as_application!(database, OLD, |pool, keyring| {
         let packs = Visits::<Visit>::open_existing(&pool, &keyring, "events").await?;
         for person in (0..90).step_by(3) {
@@ -1522,31 +1426,22 @@ fn packs_of_erased_people(database: &Database) -> Result {
     })?;
     // Frames are left in packs, and rows in the first dictionary.
     let [_, sealed, opened, pieces] = read()?;
-    expect(
-        &format!("{sealed} {opened} {pieces}"),
-        sealed > 0 && opened == sealed && pieces > 0,
-        true,
-    )?;
+    let is_left = sealed > 0 && opened == sealed && pieces > 0;
+    expect(&format!("{sealed} {opened} {pieces}"), is_left, true)?;
 
     // What all of them shared is in the second dictionary.
-    ok(database, OLD, &events("train", &["--bytes", "4096"]), "")?;
-    let (stdout, stderr) = fails(database, OLD, &events("sweep", &[]), "")?;
+    events.ok("train --bytes 4096")?;
+    let (stdout, stderr) = events.fails("sweep")?;
     ends_with(&stdout, "\n0 old dictionaries deleted\n")?;
     contains(&stderr, "2 old dictionaries are left")?;
-    let swept = ok(database, OLD, &events("sweep", &["--unused-for", "0"]), "")?;
-    ends_with(&swept, "\n2 old dictionaries deleted\n")?;
+    ends_with(&events.ok("sweep --unused-for 0")?, "\n2 old dictionaries deleted\n")?;
     let [values, sealed, opened, pieces] = read()?;
     expect("left", [sealed, opened, pieces], [0, 0, 0])?;
     expect("values", values >= 60, true)?;
-    let again = ok(database, OLD, &events("sweep", &[]), "")?;
-    expect(
-        "again",
-        &*again,
-        "0 packs and 0 recent rows encrypted again\n0 old dictionaries deleted\n",
-    )?;
-    starts_with(&ok(database, OLD, &events("verify", &[]), "")?, "300 rows in ")?;
-    let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect("rows", exported.lines().count(), kept.len())
+    let nothing = "0 packs and 0 recent rows encrypted again\n0 old dictionaries deleted\n";
+    events.prints("sweep", nothing)?;
+    starts_with(&events.ok("verify")?, "300 rows in ")?;
+    expect("rows", events.ok("export")?.lines().count(), kept.len())
 }
 
 /// If the key of a group is missing, only the rows of this group cannot be read.
@@ -1559,42 +1454,36 @@ fn packs_without_the_key_of_a_group(database: &Database) -> Result {
         copy(database, &backup, table, table)?;
     }
     // The keys of three groups of the 90: two are missing, and one cannot be read.
-    let first = |count| {
-        format!(
-            "id IN (SELECT id FROM (SELECT id FROM events_keys ORDER BY id LIMIT {count}) AS few)"
-        )
-    };
-    database.execute("CREATE TABLE kept_keys AS SELECT * FROM events_keys")?;
-    database.execute(&format!("DELETE FROM events_keys WHERE {}", first(2)))?;
-    database
-        .execute(&format!("UPDATE events_keys SET version = version + 1 WHERE {}", first(1)))?;
-    let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
-    let problems = stdout.lines().filter(|line| {
-        line.contains("a row of events")
-            && line.contains("the key of its group is not in the table")
-    });
-    expect(&stdout, problems.count(), 15)?;
+    let first = "(SELECT id FROM events_keys ORDER BY id LIMIT";
+    database.execute(&format!(
+        "CREATE TABLE kept_keys AS SELECT * FROM events_keys; \
+         DELETE FROM events_keys WHERE id IN (SELECT id FROM {first} 2) AS two); \
+         UPDATE events_keys SET version = version + 1 WHERE id IN (SELECT id FROM {first} 1) AS one)"
+    ))?;
+    let events = events(database);
+    let (stdout, _) = events.fails("verify")?;
+    let problem = "the key of its group is not in the table";
+    let of_row = |line: &&str| line.contains("a row of events") && line.contains(problem);
+    expect(&stdout, stdout.lines().filter(of_row).count(), 15)?;
     // They are no reason to replace what others have written since the backup.
-    let restore = events("restore", &["--force", "--backup-url", &backup.url]);
-    let (stdout, _) = fails(database, OLD, &restore, "")?;
+    let restore = format!("restore --force --backup-url {}", backup.url);
+    let (stdout, _) = events.fails(&restore)?;
     let is_left = stdout.contains("; 16 problems") && !stdout.contains("restored");
     expect(&stdout, is_left, true)?;
     // Nor are their keys made again for the rows of packs that are corrupt.
     let keys = dump(database, &["keys"])?.len();
     database.execute("CREATE TABLE kept_packs AS SELECT * FROM events_packs")?;
     database.execute("UPDATE events_packs SET version = version + 1")?;
-    let (stdout, stderr) = fails(database, OLD, &restore, "")?;
-    contains(&(stdout + &stderr), "cannot be written: the key of its group is not in the table")?;
+    let (stdout, stderr) = events.fails(&restore)?;
+    contains(&(stdout + &stderr), &format!("cannot be written: {problem}"))?;
     expect("keys", dump(database, &["keys"])?.len(), keys)?;
     database.execute("DELETE FROM events_packs")?;
     database.execute("INSERT INTO events_packs SELECT * FROM kept_packs")?;
-    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
+    let (stdout, stderr) = events.fails("export")?;
     expect("rows", (stdout.lines().count(), stderr.lines().count()), (435, 15))?;
     as_application!(database, OLD, |pool, keyring| {
-        type MayFail = std::result::Result<Visit, Undecoded>;
-        let packs =
-            Visits::<MayFail, Lenient<Grouped<Json>>>::open_existing(&pool, &keyring, "events")
-                .await?;
+        type Readable = Visits<std::result::Result<Visit, Undecoded>, Lenient<Grouped<Json>>>;
+        let packs = Readable::open_existing(&pool, &keyring, "events").await?;
         let (mut found, mut pages) = (Vec::new(), packs.scan());
         while let Some(page) = packs.next_page(&pool, &mut pages).await? {
             found.extend(page);
@@ -1611,21 +1500,17 @@ fn packs_without_the_key_of_a_group(database: &Database) -> Result {
         let page = strict.next_page(&pool, &mut strict.scan()).await;
         expect("a page", page.is_err(), true)?;
         // A row that was not read is not written over.
-        contains(
-            &message(&packs.put(&pool, missing[0].0, &missing[0].1).await.err().ok_or("written")?),
-            "could not be read",
-        )?;
+        let put = packs.put(&pool, missing[0].0, &missing[0].1).await;
+        contains(&message(&put.err().ok_or("written")?), "could not be read")?;
         // The pack keeps its rows, and what is new waits beside it.
-        contains(
-            &message(&strict.merge_all(&pool).await.err().ok_or("merged")?),
-            "the key of its group",
-        )?;
+        let merged = strict.merge_all(&pool).await;
+        contains(&message(&merged.err().ok_or("merged")?), "the key of its group")?;
         expect("one", strict.get(&pool, readable[7]).await?.is_some(), true)?;
     })?;
     database.execute("DELETE FROM events_keys")?;
     database.execute("INSERT INTO events_keys SELECT * FROM kept_keys")?;
-    ok(database, OLD, &events("verify", &[]), "")?;
-    expect("rows", ok(database, OLD, &events("export", &[]), "")?.lines().count(), 450)
+    events.ok("verify")?;
+    expect("rows", events.ok("export")?.lines().count(), 450)
 }
 
 /// While one pack is restored, another client repairs the other.
@@ -1635,8 +1520,9 @@ fn packs_that_another_client_has_restored(database: &Database) -> Result {
         return Ok(());
     }
     create_events(database, &rows(600))?;
+    let events = events(database);
     let backup = back_up(database)?;
-    let before = ok(database, OLD, &events("export", &[]), "")?;
+    let before = events.ok("export")?;
     spoil(database, 1)?;
     spoil(database, 3)?;
     let fourth = database.text(&format!("SELECT quote({})", nth(3)))?;
@@ -1644,13 +1530,12 @@ fn packs_that_another_client_has_restored(database: &Database) -> Result {
         "CREATE TRIGGER other_client AFTER UPDATE ON events_packs WHEN NEW.id <> {fourth} BEGIN \
          UPDATE events_packs SET version = version - 1 WHERE id = {fourth}; END"
     ))?;
-    let restored =
-        ok(database, OLD, &events("restore", &["--force", "--backup-url", &backup.url]), "")?;
+    let restored = events.ok(&format!("restore --force --backup-url {}", backup.url))?;
     let lines: Vec<_> = restored.lines().collect();
     expect(&restored, lines.len(), 3)?;
     contains(lines[0], " rows restored, as the backup has them")?;
     contains(lines[1], " rows not restored: a pack of events_packs (id 0")?;
-    expect("all rows", ok(database, OLD, &events("export", &[]), "")? == before, true)
+    expect("all rows", events.ok("export")? == before, true)
 }
 
 fn back_up(database: &Database) -> Result<Database> {
@@ -1675,14 +1560,8 @@ fn copy(from: &Database, to: &Database, rows: &str, into: &str) -> Result {
         _ => literal(from, "id"),
     };
     let body = literal(from, "body");
-    let insert = match from.kind {
-        Engine::Mysql | Engine::Mariadb => {
-            format!("CONCAT('INSERT INTO {into} VALUES (', {id}, ',', version, ',', {body}, ')')")
-        }
-        _ => format!(
-            "'INSERT INTO {into} VALUES (' || {id} || ',' || version || ',' || {body} || ')'"
-        ),
-    };
+    let values = format!("{id}, ',', version, ',', {body}");
+    let insert = format!("CONCAT('INSERT INTO {into} VALUES (', {values}, ')')");
     let inserts = from.lines(&format!("SELECT {insert} FROM {rows}"))?;
     to.execute(&inserts.replace('\n', ";\n"))
 }
@@ -1701,33 +1580,24 @@ fn literal(database: &Database, column: &str) -> String {
 
 fn packs_that_cannot_be_opened(database: &Database) -> Result {
     create(database, "events", &[])?;
-    let refuses = |entries, args: &[&str], expected: &str| {
-        let (stdout, stderr) = fails(database, entries, args, "")?;
-        expect("results", &*stdout, "")?;
-        starts_with(&stderr, expected)
-    };
-    let verify = &events("verify", &[])[..];
-    let unset = "error: the tables events_… have no settings";
-    refuses(OLD, verify, unset)?;
+    let events = events(database);
+    events.refuses("verify", "error: the tables events_… have no settings")?;
     fill::<_, _, Json, ByKey>(database, "events", &rows(3))?;
     let unreadable = "error: the settings (id 0) of events_meta cannot be read: ";
-    refuses(NEW, verify, unreadable)?;
+    events.under(NEW).refuses("verify", unreadable)?;
+    let missing = "error: a statement on a table of packs or an encrypted column failed: create the missing tables";
+    let invalid = "error: invalid value 'events; DROP' for '<TABLE>': ";
     for (prefix, table, error) in [
         ("evnt", "events", unreadable),
-        (
-            "event",
-            "event",
-            "error: a statement on a table of packs or an encrypted column failed: create the missing tables",
-        ),
-        ("event", "events; DROP", "error: invalid value 'events; DROP' for '<TABLE>': "),
+        ("event", "event", missing),
+        ("event", "events; DROP", invalid),
     ] {
-        let args = ["verify", "--prefix", prefix, "--key", "uuid7", table];
-        refuses(OLD, &args, error)?;
+        let of = ["--prefix", prefix, table];
+        Packs::new(database, "--key uuid7").with(&of).refuses("verify", error)?;
     }
     // Too few rows, and then too large a dictionary.
     let few =
         "error: expected more samples for a dictionary, about a hundred times its size, found 3";
-    refuses(OLD, &events("train", &[]), few)?;
-    let large = "error: invalid value '9999999' for '--bytes <N>': ";
-    refuses(OLD, &events("train", &["--bytes", "9999999"]), large)
+    events.refuses("train", few)?;
+    events.refuses("train --bytes 9999999", "error: invalid value '9999999' for '--bytes <N>': ")
 }

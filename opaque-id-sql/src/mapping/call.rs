@@ -49,7 +49,7 @@ use uuid::Uuid;
 
 use super::cache::Cache;
 use super::error::MappingError;
-use super::table::{EMPTY, FOUND, Table, longest_list};
+use super::table::{EMPTY, FOUND, Sees, Table, longest_list};
 use super::uuid_set::UuidSet;
 use crate::call::Session;
 use crate::dialect::Dialect;
@@ -111,7 +111,7 @@ impl<'t> Connected<'t> {
     }
 
     pub(super) async fn find(self, uuids: Vec<Uuid>) -> FoundMappings {
-        let mappings = self.search(&mut UuidSet::new(uuids)).await;
+        let mappings = self.search(&mut UuidSet::new(uuids), Sees::Snapshot).await;
         self.found(mappings, false)
     }
 
@@ -129,7 +129,7 @@ impl<'t> Connected<'t> {
         // A hashed index locks the UUIDs first, so UUIDs that have a mapping are left out.
         let mappings = match self.dialect {
             Dialect::Postgres if !self.table.is_hashed() => Vec::new(),
-            _ => self.search(&mut missing).await,
+            _ => self.search(&mut missing, Sees::Snapshot).await,
         };
         self.insert_until_found(Inserts::Missing, missing, mappings).await
     }
@@ -144,10 +144,7 @@ impl<'t> Connected<'t> {
         let mut uuids = UuidSet::new(uuids);
         if cache.is_some() {
             // A deletion sees the latest rows, not the transaction's snapshot.
-            let there = match self.dialect {
-                Dialect::MySql => self.search_latest(&mut uuids.clone()).await,
-                Dialect::Postgres | Dialect::Sqlite => self.search(&mut uuids.clone()).await,
-            };
+            let there = self.search(&mut uuids.clone(), Sees::Latest).await;
             let there: HashSet<Uuid> = there.into_iter().map(|(_, uuid)| uuid).collect();
             uuids.retain(|uuid| there.contains(uuid));
         }
@@ -182,11 +179,11 @@ impl<'t> Connected<'t> {
             let missing_before = missing.len();
             is_inserted = self.insert(inserts, rounds, &mut missing, &mut mappings).await?;
             if !missing.is_empty() {
-                mappings.extend(self.search(&mut missing).await);
+                mappings.extend(self.search(&mut missing, Sees::Snapshot).await);
             }
             if !missing.is_empty() && self.is_in_transaction && self.dialect == Dialect::MySql {
                 // The transaction's snapshot may be older than the row that blocked its insert.
-                mappings.extend(self.search_latest(&mut missing).await);
+                mappings.extend(self.search(&mut missing, Sees::Latest).await);
             }
             // Others may insert the ids of a list one by one, and each of them ends an insert on MySQL.
             rounds = if missing.len() < missing_before { 0 } else { rounds + 1 };
@@ -227,7 +224,7 @@ impl<'t> Connected<'t> {
             let inserted = match dialect {
                 // If the insert fails before its transaction began, its isolation level would apply to the next one.
                 Dialect::MySql => {
-                    let search = table.find(dialect, missing);
+                    let search = table.find(dialect, Sees::Snapshot, missing);
                     self.session.try_run_or_undo(insert, search).await
                 }
                 _ => self.session.try_run(insert).await,
@@ -291,7 +288,7 @@ impl<'t> Connected<'t> {
         let inserted: Vec<Uuid> = self.table.insertion_order(missing).collect();
         let ends = [inserted.first(), inserted.last()].map(|uuid| uuid.copied());
         let ends_asked = UuidSet::new(ends.into_iter().flatten().collect());
-        let rows = self.rows(self.table.find(self.dialect, &ends_asked)).await;
+        let rows = self.rows(self.table.find(self.dialect, Sees::Snapshot, &ends_asked)).await;
         let id = |uuid| mapped(&rows).find(|row| Some(row.1) == uuid).map(|row| row.0);
         match ends.map(id) {
             [Some(first), Some(last)]
@@ -307,19 +304,10 @@ impl<'t> Connected<'t> {
     }
 
     /// Removes the found UUIDs from `missing`.
-    async fn search(&self, missing: &mut UuidSet) -> Vec<Mapped> {
+    async fn search(&self, missing: &mut UuidSet, sees: Sees) -> Vec<Mapped> {
         let mut found = Vec::new();
         for part in missing.parts(longest_list(self.dialect)) {
-            found.extend(mapped(&self.rows(self.table.find(self.dialect, &part)).await));
-        }
-        take(missing, found)
-    }
-
-    /// Also sees rows that are newer than the transaction's snapshot on MySQL.
-    async fn search_latest(&self, missing: &mut UuidSet) -> Vec<Mapped> {
-        let mut found = Vec::new();
-        for part in missing.parts(longest_list(self.dialect)) {
-            found.extend(mapped(&self.rows(self.table.find_latest(&part)).await));
+            found.extend(mapped(&self.rows(self.table.find(self.dialect, sees, &part)).await));
         }
         take(missing, found)
     }

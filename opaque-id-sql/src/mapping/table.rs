@@ -63,22 +63,29 @@ const FOUND_OR_NEW: &[Column] = &[Column::Integer, Column::Uuid, Column::Integer
 /// The mark of a row that [`insert_missing`](Table::insert_missing) has found.
 pub(super) const FOUND: Cell = Cell::Integer(0);
 
+/// The rows that a search sees on MySQL.
+#[derive(Clone, Copy)]
+pub(super) enum Sees {
+    /// Those of the transaction's snapshot.
+    Snapshot,
+    /// Also rows that were committed since the transaction began. MySQL's default isolation shows these only
+    /// to locking reads.
+    Latest,
+}
+
 #[derive(Clone)]
 pub(super) struct Table {
     name: &'static str,
     index: Index,
-    /// `None` for a mapping table.
-    rows: Option<Columns>,
-    /// Marks this map's rows in a shared table.
-    resource: Option<&'static str>,
-    retry_for: Duration,
-    shared: Arc<Shared>,
-}
-
-#[derive(Clone, Copy)]
-struct Columns {
+    /// The columns of the integers and of the UUIDs.
     id: &'static str,
     uuid: &'static str,
+    /// Whether the columns are those of rows, and not of a mapping table.
+    is_of_rows: bool,
+    /// Marks this map's rows in a shared table.
+    resource: Option<&'static str>,
+    pub(super) retry_for: Duration,
+    shared: Arc<Shared>,
 }
 
 #[derive(Default)]
@@ -110,7 +117,9 @@ impl Table {
         Self {
             name,
             index,
-            rows: None,
+            id: "id",
+            uuid: "uuid",
+            is_of_rows: false,
             resource: None,
             retry_for: RETRY_FOR,
             shared: Arc::default(),
@@ -127,43 +136,30 @@ impl Table {
                 );
             }
         }
-        Self { rows: Some(Columns { id, uuid }), ..Self::new(name, Index::Unique) }
-    }
-
-    fn columns(&self) -> Columns {
-        self.rows.unwrap_or(Columns { id: "id", uuid: "uuid" })
+        Self { id, uuid, is_of_rows: true, ..Self::new(name, Index::Unique) }
     }
 
     /// Names of a user's columns may be reserved words, so they are quoted.
     fn names(&self, dialect: Dialect) -> [String; 3] {
-        let quote = match (self.rows, dialect) {
-            (None, _) => "",
-            (_, Dialect::MySql) => "`",
-            (_, Dialect::Postgres | Dialect::Sqlite) => "\"",
+        let quote = match dialect {
+            _ if !self.is_of_rows => "",
+            Dialect::MySql => "`",
+            Dialect::Postgres | Dialect::Sqlite => "\"",
         };
-        let Columns { id, uuid } = self.columns();
         let quoted = |name: &str| {
             format!("{quote}{}{quote}", name.replace('.', &format!("{quote}.{quote}")))
         };
-        [self.name, id, uuid].map(quoted)
+        [self.name, self.id, self.uuid].map(quoted)
     }
 
     /// A search converts integers of other widths.
     fn mapping(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
-        match (self.rows, dialect) {
-            (None, _) | (_, Dialect::Sqlite) => format!("m.{id}, m.{uuid}"),
-            (_, Dialect::Postgres) => format!("CAST(m.{id} AS int8), m.{uuid}"),
-            (_, Dialect::MySql) => format!("CAST(m.{id} AS SIGNED), m.{uuid}"),
+        match dialect {
+            Dialect::Postgres if self.is_of_rows => format!("CAST(m.{id} AS int8), m.{uuid}"),
+            Dialect::MySql if self.is_of_rows => format!("CAST(m.{id} AS SIGNED), m.{uuid}"),
+            _ => format!("m.{id}, m.{uuid}"),
         }
-    }
-
-    pub(super) fn with_retry_for(self, retry_for: Duration) -> Self {
-        Self { retry_for, ..self }
-    }
-
-    pub(super) fn retry_for(&self) -> Duration {
-        self.retry_for
     }
 
     #[track_caller]
@@ -181,23 +177,16 @@ impl Table {
         format!("DROP TABLE {};\n", self.name)
     }
 
-    pub(super) fn find(&self, dialect: Dialect, uuids: &UuidSet) -> Statement {
+    pub(super) fn find(&self, dialect: Dialect, sees: Sees, uuids: &UuidSet) -> Statement {
+        let (text, lock) = match (dialect, sees) {
+            (Dialect::MySql, Sees::Latest) => ("find latest", " LOCK IN SHARE MODE"),
+            _ => ("find", ""),
+        };
         let sql = || {
             let (mapping, found) = (self.mapping(dialect), self.found(dialect, uuids));
-            format!("SELECT {mapping} FROM {found}{}", dialect.all_rows())
+            format!("SELECT {mapping} FROM {found}{}{lock}", dialect.all_rows())
         };
-        self.on_list(dialect, "find", uuids, sql, MAPPING)
-    }
-
-    /// Also sees rows that were committed since the transaction began. MySQL's default isolation shows these
-    /// only to locking reads.
-    pub(super) fn find_latest(&self, uuids: &UuidSet) -> Statement {
-        let dialect = Dialect::MySql;
-        let sql = || {
-            let found = self.found(dialect, uuids);
-            format!("SELECT m.id, m.uuid FROM {found}{} LOCK IN SHARE MODE", dialect.all_rows())
-        };
-        self.on_list(dialect, "find latest", uuids, sql, MAPPING)
+        self.on_list(dialect, text, uuids, sql, MAPPING)
     }
 
     /// A single UUID is bound in the place of [`one`](Self::one).
@@ -440,7 +429,7 @@ impl Table {
     /// A clone may record a check at any time.
     pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
         // PostgreSQL compares UUIDs only with UUIDs. A view has no index.
-        let can_differ = dialect != Dialect::Postgres || self.rows.is_none();
+        let can_differ = dialect != Dialect::Postgres || !self.is_of_rows;
         can_differ && !self.shared.is_column_checked.load(Ordering::Relaxed)
     }
 
@@ -451,8 +440,8 @@ impl Table {
     /// also reports a missing [index](NO_INDEX).
     pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
-            if dialect == Dialect::Sqlite && self.rows.is_some() {
-                let ([name, _, uuid], column) = (self.names(dialect), self.columns().uuid);
+            if dialect == Dialect::Sqlite && self.is_of_rows {
+                let ([name, _, uuid], column) = (self.names(dialect), self.uuid);
                 return format!(
                     "SELECT '{column}', typeof(m.uuid) FROM (SELECT max(m.{uuid}) AS uuid FROM {name} AS m) AS m WHERE typeof(m.uuid) <> 'blob'"
                 );
@@ -462,9 +451,9 @@ impl Table {
                 return index;
             }
             // sqlx 0.8 reads no text from the column itself, because its collation is binary.
-            index = if self.rows.is_some() { String::new() } else { format!(" UNION ALL {index}") };
+            index = if self.is_of_rows { String::new() } else { format!(" UNION ALL {index}") };
             let table = self.name.split_once('.').map_or(self.name, |(_, table)| table);
-            let (schema, Columns { id, uuid }) = (self.schema(), self.columns());
+            let (schema, Self { id, uuid, .. }) = (self.schema(), self);
             format!(
                 "SELECT COLUMN_NAME, CAST(COLUMN_TYPE AS CHAR) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
@@ -552,8 +541,7 @@ impl Table {
         if found == NO_INDEX {
             return MappingError::Index { table: self.name, columns: column.to_owned() };
         }
-        let Columns { id, uuid } = self.columns();
-        let column = if column.eq_ignore_ascii_case(id) { id } else { uuid };
+        let column = if column.eq_ignore_ascii_case(self.id) { self.id } else { self.uuid };
         MappingError::Column { table: self.name, column, found }
     }
 
@@ -674,8 +662,8 @@ impl Table {
     /// Without a hint MySQL and MariaDB would read and lock the whole of a small table, and of any table
     /// without statistics.
     fn index_hint(&self, dialect: Dialect) -> String {
-        match (dialect, self.rows) {
-            (Dialect::MySql, None) => format!(" FORCE INDEX ({})", self.index.name(self.name)),
+        match (dialect, self.is_of_rows) {
+            (Dialect::MySql, false) => format!(" FORCE INDEX ({})", self.index.name(self.name)),
             _ => String::new(),
         }
     }
@@ -683,8 +671,8 @@ impl Table {
     /// A row of a user's table with a NULL is not a mapping, because drivers read SQLite's NULL as 0.
     fn is_ours(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
-        match (self.rows, self.resource) {
-            (Some(_), _) => format!(" AND m.{id} IS NOT NULL AND m.{uuid} IS NOT NULL"),
+        match (self.is_of_rows, self.resource) {
+            (true, _) => format!(" AND m.{id} IS NOT NULL AND m.{uuid} IS NOT NULL"),
             (_, Some(resource)) => format!(" AND m.resource = '{resource}'"),
             _ => String::new(),
         }
@@ -757,8 +745,9 @@ mod tests {
         for index in [Index::Unique, Index::Hashed] {
             let table = Table::new("ids", index);
             for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
-                let [two, many] = [&uuids[..2], &uuids]
-                    .map(|uuids| table.find(dialect, &UuidSet::new(uuids.to_vec())));
+                let [two, many] = [&uuids[..2], &uuids].map(|uuids| {
+                    table.find(dialect, Sees::Snapshot, &UuidSet::new(uuids.to_vec()))
+                });
                 assert!(Arc::ptr_eq(&two.sql, &many.sql));
             }
         }
@@ -770,7 +759,7 @@ mod tests {
         let uuids = UuidSet::new(vec![Uuid::nil()]);
         for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
             for statement in [
-                table.find(dialect, &uuids),
+                table.find(dialect, Sees::Snapshot, &uuids),
                 table.insert(dialect, &uuids),
                 table.delete(dialect, &uuids),
             ] {

@@ -64,8 +64,9 @@ impl<T: MappedResource> Mapping<T> {
 
     /// See the macro's method.
     #[must_use]
-    pub fn retry_for(self, duration: Duration) -> Self {
-        Self { table: self.table.with_retry_for(duration), ..self }
+    pub fn retry_for(mut self, duration: Duration) -> Self {
+        self.table.retry_for = duration;
+        self
     }
 
     /// Adds a cache of `capacity` mappings.
@@ -184,7 +185,7 @@ impl<T: MappedResource> Mapping<T> {
     where
         F: Future<Output = Result<R, Refusal>> + Send + 'a,
     {
-        Call::new(self.table.retry_for(), call)
+        Call::new(self.table.retry_for, call)
     }
 
     /// Converts rows and their external ids into views.
@@ -577,13 +578,14 @@ macro_rules! uuid_map {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::ops::ControlFlow;
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use opaque_id_core::generator::SystemRandom;
     use opaque_id_core::{MasterSecret, OpaqueId};
 
     use super::*;
-    use crate::call::{ConnectionState, Step};
+    use crate::call::ConnectionState;
     use crate::statement::Value;
 
     #[derive(OpaqueId)]
@@ -609,11 +611,10 @@ mod tests {
         };
         let prefixes = |map: &Mapping<Order>| {
             let mut issue = map.issue(10);
-            assert!(issue.start(Some(connection)).is_none());
-            let Step::Run(request) = issue.step() else { panic!("expected an insert") };
-            let Value::Bytes(uuids) = &request.statement.values[0] else {
-                panic!("expected bytes")
+            let ControlFlow::Continue(insert) = issue.next(connection) else {
+                panic!("expected an insert")
             };
+            let Value::Bytes(uuids) = &insert.values[0] else { panic!("expected bytes") };
             uuids.chunks(16).map(|uuid| uuid[..6].to_vec()).collect::<HashSet<_>>()
         };
         assert_eq!(prefixes(&map).len(), 10);

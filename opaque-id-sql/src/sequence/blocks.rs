@@ -4,6 +4,9 @@
 //! numbers. So blocks are allocated outside of transactions. With sqlx (a pool) and SeaORM (a
 //! `DatabaseConnection`) the argument's type ensures it. diesel's connection may be in a transaction, so each
 //! call checks this, not only the one in a thousand that needs a block.
+//!
+//! A block is an upsert of the resource's row that returns the block's last number. On MySQL this is the last
+//! insert id. A second statement reads it for ORMs that do not return it.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -19,10 +22,25 @@ use opaque_id_core::layout::Shards;
 use opaque_id_core::resource::InternalId;
 
 use super::error::{Refusal, SequenceError};
-use crate::call::RETRY_FOR;
+use crate::call::{Call, RETRY_FOR, Session};
+use crate::dialect::Dialect;
+use crate::statement::{Answer, Cell, Column, Statement, Value};
 
 /// A larger request gets a larger block.
 const BLOCK: u64 = 1_000;
+
+/// Returns the statement of a migration that creates the table of all sequences, `opaque_id_sequences`.
+#[must_use]
+pub fn create_sql(dialect: Dialect) -> String {
+    let name = match dialect {
+        Dialect::Postgres | Dialect::Sqlite => "VARCHAR(63)",
+        Dialect::MySql => "VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin",
+    };
+    format!(
+        "CREATE TABLE IF NOT EXISTS opaque_id_sequences (\n    name {name} NOT NULL PRIMARY KEY,\n    used BIGINT NOT NULL\n){};\n",
+        dialect.engine_clause()
+    )
+}
 
 /// The content of an adapter's `Sequence`: the remaining numbers in this process.
 pub struct Blocks<T> {
@@ -77,8 +95,32 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         Self { retry_for: duration, ..self }
     }
 
+    /// Returns the call that takes `count` ids from the remaining blocks. It allocates a block if too few
+    /// numbers remain, and another one if other tasks have used it up meanwhile.
+    pub fn take(&self, count: usize) -> Call<'_, Vec<T::Internal>, Refusal> {
+        Call::new(self.retry_for, move |session| async move {
+            // A rollback would return the transaction's numbers, and the next process would get them again.
+            if session.connection().is_some_and(|connection| connection.is_in_transaction) {
+                return Err(SequenceError::InTransaction);
+            }
+            loop {
+                let size = match self.ids(count)? {
+                    Ok(ids) => return Ok(ids),
+                    Err(size) => size,
+                };
+                let end = allocate::<T>(&session, size).await;
+                let block = end.and_then(|end| {
+                    let end = end.checked_add(1)?;
+                    let start = end.checked_sub(size.unsigned_abs())?;
+                    (start > 0).then_some(start..end)
+                });
+                self.add(block.ok_or(SequenceError::Exhausted)?);
+            }
+        })
+    }
+
     /// Returns the size of a new block if too few numbers remain.
-    pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Refusal> {
+    fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Refusal> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.guard.detected_fork() {
             // The parent continues these blocks.
@@ -104,15 +146,11 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         ids.collect::<Option<_>>().map(Ok).ok_or(SequenceError::Exhausted)
     }
 
-    pub(super) fn add(&self, block: Range<u64>) {
+    fn add(&self, block: Range<u64>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         // Blocks of concurrent calls may arrive in another order.
         let place = left.blocks.partition_point(|other| other.start < block.start);
         left.blocks.insert(place, block);
-    }
-
-    pub(super) fn retries_for(&self) -> Duration {
-        self.retry_for
     }
 
     fn id(&self, number: u64) -> Option<T::Internal> {
@@ -121,6 +159,44 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             Some(shards) => shards.spread(number),
         };
         T::Internal::from_repr(key.ok()?.into_repr()).ok()
+    }
+}
+
+async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Option<u64> {
+    const END: &[Column] = &[Column::Integer];
+    let (name, size) = (Value::Text(T::DOMAIN.to_owned()), Value::Integer(size));
+    let take = match session.connect().await.dialect {
+        Dialect::Postgres => Statement::new(
+            "INSERT INTO opaque_id_sequences AS s (name, used) VALUES ($1, CAST($2 AS int8)) \
+             ON CONFLICT (name) DO UPDATE SET used = s.used + excluded.used RETURNING used",
+            vec![name, size],
+            END,
+        ),
+        Dialect::Sqlite => Statement::new(
+            "INSERT INTO opaque_id_sequences AS s (name, used) VALUES (?1, ?2) \
+             ON CONFLICT (name) DO UPDATE SET used = s.used + excluded.used RETURNING used",
+            vec![name, size],
+            END,
+        ),
+        Dialect::MySql => Statement::new(
+            "INSERT INTO opaque_id_sequences (name, used) VALUES (?, LAST_INSERT_ID(?)) \
+             ON DUPLICATE KEY UPDATE used = LAST_INSERT_ID(used + ?)",
+            vec![name, size.clone(), size],
+            &[],
+        ),
+    };
+    let mut answer = session.run(take).await;
+    // Not every ORM returns MySQL's last insert id.
+    if let Answer::Changed { insert_id: None, .. } = answer {
+        let read = "SELECT CAST(LAST_INSERT_ID() AS SIGNED) LIMIT 1";
+        answer = session.run(Statement::new(read, Vec::new(), END)).await;
+    }
+    match answer {
+        Answer::Changed { insert_id, .. } => insert_id,
+        Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
+            Some([Cell::Integer(end)]) => u64::try_from(*end).ok(),
+            _ => None,
+        },
     }
 }
 
@@ -154,8 +230,6 @@ mod tests {
 
     use super::*;
     use crate::call::{ConnectionState, Reply};
-    use crate::dialect::Dialect;
-    use crate::statement::{Answer, Cell};
 
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "parcel", key = StructuredKey)]
@@ -193,6 +267,19 @@ mod tests {
         assert!(numbers.into_iter().eq(expected));
         let numbers = take(&blocks, 10, &[60]).expect("a block");
         assert!(numbers.into_iter().eq((36..=40).chain(51..=55)));
+    }
+
+    #[test]
+    fn a_block_ends_where_the_database_says() {
+        let blocks = Blocks::<Parcel>::new().block(10);
+        let mysql = ConnectionState { dialect: Dialect::MySql, is_in_transaction: false };
+        let mut call = blocks.take(10);
+        for insert_id in [None, Some(30)] {
+            assert!(call.next(mysql).is_continue());
+            call.reply(Reply::Answer(Answer::Changed { rows: 1, insert_id }));
+        }
+        let ControlFlow::Break(Ok(ids)) = call.next(mysql) else { panic!("expected ids") };
+        assert!(numbers(ids).into_iter().eq(21..31));
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! Sequences: numbers for structured keys that the database allocates in blocks.
 
 mod blocks;
-mod call;
 mod error;
 
 #[doc(hidden)]
-pub use self::blocks::Blocks;
-#[doc(hidden)]
-pub use self::call::create_sql;
+pub use self::blocks::{Blocks, create_sql};
 pub use self::error::SequenceError;
 
 /// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.

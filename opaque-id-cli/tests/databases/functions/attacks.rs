@@ -4,8 +4,8 @@ use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
 
-use super::cases::{KINDS, NEW, OLD};
-use super::{Functions, contains, error, expect, rows, run, value};
+use super::cases::{NEW, OLD};
+use super::{Functions, contains, error, expect, on_each_kind, rows, run, value};
 use opaque_id_tests::trials::Case;
 
 pub(crate) const ALL: &[Case] = cases![
@@ -95,44 +95,34 @@ fn seals_and_opens<'s>(
 }
 
 fn sessions_change_nothing(database: &Database) -> Result {
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "user", kind, form);
-        functions.install(OLD)?;
-        seals_and_opens(&functions, sessions(database.kind))?;
-        functions.drop()?;
-    }
-    Ok(())
+    on_each_kind(database, |functions| seals_and_opens(functions, sessions(database.kind)))
 }
 
 fn another_block_mode_is_an_error(database: &Database) -> Result {
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "user", kind, form);
-        functions.install(OLD)?;
-        for mode in ["aes-256-ecb", "aes-128-cbc", "aes-256-cbc"] {
-            let before = format!("SET block_encryption_mode = '{mode}'");
+    on_each_kind(database, |functions| {
+        ["aes-256-ecb", "aes-128-cbc", "aes-256-cbc"].iter().try_for_each(|mode| {
             match database.kind {
                 // PostgreSQL has no such setting.
-                Engine::Postgres => continue,
+                Engine::Postgres => Ok(()),
                 // A call names its own mode. Before 11.2 there is no such setting.
                 Engine::Mariadb => {
                     let set =
                         format!("SET @x = 0 /*M!110200 , block_encryption_mode = '{mode}' */");
-                    seals_and_opens(&functions, [&*set])?;
+                    seals_and_opens(functions, [&*set])
                 }
                 _ => {
-                    let key = functions.literal(key(kind));
-                    let id = format!("'{}'", functions.sealed(OLD, self::key(kind))?);
-                    for call in [functions.seal(&key), functions.open(&id)] {
-                        let found = value(database, &format!("{before}; SELECT {call}"));
+                    let key = key(functions.key);
+                    let id = format!("'{}'", functions.sealed(OLD, key)?);
+                    let calls = [functions.seal(&functions.literal(key)), functions.open(&id)];
+                    calls.iter().try_for_each(|call| {
+                        let sql = format!("SET block_encryption_mode = '{mode}'; SELECT {call}");
                         let expected = "expected block_encryption_mode aes-128-ecb";
-                        contains(&error(found), expected)?;
-                    }
+                        contains(&error(value(database, &sql)), expected)
+                    })
                 }
             }
-        }
-        functions.drop()?;
-    }
-    Ok(())
+        })
+    })
 }
 
 fn the_script_runs_in_any_session(database: &Database) -> Result {
@@ -207,14 +197,13 @@ fn shows(output: &str, subkeys: &[String]) -> bool {
 }
 
 fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "user", kind, form);
+    on_each_kind(database, |functions| {
         functions.install(&format!("{OLD},{NEW}"))?;
-        let (role, subkeys) = analyst(&functions)?;
+        let (role, subkeys) = analyst(functions)?;
         let table = functions.subkeys();
-        let key = functions.literal(key(kind));
-        let (seal, schema) = (functions.seal(&key), &functions.schema);
-        let id = functions.sealed(OLD, self::key(kind))?;
+        let key = key(functions.key);
+        let (seal, schema) = (functions.seal(&functions.literal(key)), &functions.schema);
+        let id = functions.sealed(OLD, key)?;
         let open = functions.open(&format!("'{id}'"));
         let (own, hex) = match database.kind {
             Engine::Postgres => (format!(
@@ -268,10 +257,8 @@ fn who_may_only_execute_reads_no_subkey(database: &Database) -> Result {
         };
         let said = output(database, owners, &hex)?;
         expect(&hex, shows(&said, &subkeys), true)?;
-        drop_role(database, &role)?;
-        functions.drop()?;
-    }
-    Ok(())
+        drop_role(database, &role)
+    })
 }
 
 fn grants_of_tables_show_no_subkey(database: &Database) -> Result {

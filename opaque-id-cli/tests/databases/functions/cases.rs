@@ -1,13 +1,15 @@
 //! The results of the functions.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
+use opaque_id_tests::random::Random;
 use serde_json::{Value, json};
 
-use super::{Functions, contains, expect, rows, run, value};
+use super::{Functions, contains, expect, on_each_kind, rows, run, value};
 use opaque_id_tests::trials::Case;
 
 pub(crate) const ALL: &[Case] = cases![
@@ -23,6 +25,9 @@ pub(crate) const ALL: &[Case] = cases![
 
 pub(crate) const OLD: &str = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
 pub(crate) const NEW: &str = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b";
+
+/// Rows get the new secret, and the old one still opens.
+pub(crate) static BOTH: LazyLock<String> = LazyLock::new(|| format!("{NEW},{OLD}"));
 
 /// The valid combinations of keys and forms.
 pub(crate) const KINDS: [(&str, &str); 13] = [
@@ -98,21 +103,12 @@ fn check_one_resource(database: &Database, vectors: &[Value]) -> Result {
     functions.drop()
 }
 
-/// Returns numbers that differ in all bits, and are the same in each run.
-fn random(seed: u64) -> impl Iterator<Item = u64> {
-    let mut state = seed;
-    std::iter::from_fn(move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(mixed ^ (mixed >> 31))
-    })
-}
-
 /// Returns keys of a kind that fit its form, including the ends of their ranges.
 fn keys(kind: &str, form: &str, count: usize) -> Vec<String> {
     let low_60 = (1 << 60) - 1;
-    let random: Vec<u64> = [0, u64::MAX].into_iter().chain(random(7)).take(count + 1).collect();
+    let mut random = Random(7);
+    let random = std::iter::repeat_with(|| random.below(usize::MAX) as u64);
+    let random: Vec<u64> = [0, u64::MAX].into_iter().chain(random).take(count + 1).collect();
     let pairs = random.windows(2).map(|pair| (pair[0], pair[1]));
     pairs
         .map(|(a, b)| {
@@ -134,10 +130,8 @@ fn keys(kind: &str, form: &str, count: usize) -> Vec<String> {
 }
 
 fn random_keys_as_the_program(database: &Database) -> Result {
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "thing", kind, form);
-        functions.install(OLD)?;
-        let keys = keys(kind, form, 400);
+    on_each_kind(database, |functions| {
+        let keys = keys(functions.key, functions.form, 400);
         let sealed = functions.sealed(OLD, &keys.join("\n"))?;
         let expected = keys
             .iter()
@@ -153,10 +147,8 @@ fn random_keys_as_the_program(database: &Database) -> Result {
         let sql = format!(
             "WITH keys_ AS ({queries}), ids AS (SELECT i, {seal} AS id FROM keys_) SELECT {opened}, id FROM ids ORDER BY i"
         );
-        expect(form, rows(database, &sql)?, expected.collect())?;
-        functions.drop()?;
-    }
-    Ok(())
+        expect("keys and ids", rows(database, &sql)?, expected.collect())
+    })
 }
 
 /// Returns a valid id with one of its characters replaced by another one of its alphabet.
@@ -169,9 +161,8 @@ fn tampered(id: &str, at: usize) -> String {
 }
 
 fn what_is_no_id_is_null(database: &Database) -> Result {
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "thing", kind, form);
-        functions.install(OLD)?;
+    on_each_kind(database, |functions| {
+        let Functions { key: kind, form, .. } = *functions;
         let key = &keys(kind, form, 3)[2];
         let id = &*functions.sealed(OLD, key)?;
         let other = Functions::new(database, "other", kind, form).sealed(OLD, key)?;
@@ -192,7 +183,7 @@ fn what_is_no_id_is_null(database: &Database) -> Result {
             unknown,
             key.clone(),
             String::new(),
-            "thing_".to_owned(),
+            "user_".to_owned(),
         ];
         if form == "uuid" {
             // These ids lack hyphens, or have another version and variant.
@@ -205,36 +196,33 @@ fn what_is_no_id_is_null(database: &Database) -> Result {
             // These ids have a prefix in upper case, no prefix, a look-alike, a hyphen, or the prefix of
             // another resource.
             refused.extend([
-                id.replace("thing", "Thing"),
-                id.replace("thing_", ""),
+                id.replace("user", "User"),
+                id.replace("user_", ""),
                 format!("{}i", &id[..id.len() - 1]),
                 format!("{}-", &id[..id.len() - 1]),
                 other.clone(),
-                other.replace("other", "thing_other"),
+                other.replace("other", "user_other"),
             ]);
         }
         if form == "tagged" || kind == "int" {
-            let body = id.len().saturating_sub(25).max("thing_0".len());
+            let body = id.len().saturating_sub(25).max("user_0".len());
             refused.extend((body..id.len()).map(|at| tampered(id, at)));
         }
         if form == "short" {
             // Each id has exactly one text.
-            refused.push(Functions::new(database, "thing", kind, "text").sealed(OLD, key)?);
+            refused.push(Functions::new(database, "user", kind, "text").sealed(OLD, key)?);
         }
         let open = |sql: &str| functions.key_text(&functions.open(sql));
         let all: Vec<_> = refused.iter().map(|id| open(&format!("'{id}'"))).collect();
         let opened = rows(database, &format!("SELECT {}", all.join(", ")))?;
-        let what = format!("{kind} {form}");
         let opened = refused.iter().zip(opened);
         let accepted = opened.filter(|(_, key)| key.is_some()).collect();
-        expect(&what, accepted, vec![])?;
+        expect("opened", accepted, vec![])?;
         let sql = format!("SELECT {}", open("NULL"));
         expect("NULL", value(database, &sql)?, None)?;
         let sql = format!("SELECT {}", open(&format!("'{id}'")));
-        expect("the id", value(database, &sql)?.as_ref(), Some(key))?;
-        functions.drop()?;
-    }
-    Ok(())
+        expect("the id", value(database, &sql)?.as_ref(), Some(key))
+    })
 }
 
 fn seals_to_null(functions: &Functions<'_>, before: &str, key: &str) -> Result {
@@ -291,10 +279,9 @@ fn what_is_no_key_is_null(database: &Database) -> Result {
 }
 
 fn rotation(database: &Database) -> Result {
-    let both = [format!("{OLD},{NEW}"), format!("{NEW},{OLD}")];
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "thing", kind, form);
-        let key = &keys(kind, form, 3)[2];
+    let appended = format!("{OLD},{NEW}");
+    on_each_kind(database, |functions| {
+        let key = &keys(functions.key, functions.form, 3)[2];
         let (old, new) = (functions.sealed(OLD, key)?, functions.sealed(NEW, key)?);
         let state = || {
             let seal = functions.seal(&functions.literal(key));
@@ -307,9 +294,8 @@ fn rotation(database: &Database) -> Result {
             let expected = [&[Some(seals.to_owned())], &opens[..]].concat();
             expect(what, state()?, expected)
         };
-        functions.install(OLD)?;
         is("first", &old, [true, false])?;
-        for (entries, seals) in [(&both[0], &old), (&both[1], &new)] {
+        for (entries, seals) in [(&*appended, &old), (&**BOTH, &new)] {
             // The whole script runs again, and then only the subkeys.
             for options in [&[][..], &["--rotate"]] {
                 database.execute(&functions.script(entries, options)?)?;
@@ -317,10 +303,8 @@ fn rotation(database: &Database) -> Result {
             }
         }
         database.execute(&functions.script(NEW, &["--rotate"])?)?;
-        is("retired", &new, [false, true])?;
-        functions.drop()?;
-    }
-    Ok(())
+        is("retired", &new, [false, true])
+    })
 }
 
 fn drop_leaves_nothing(database: &Database) -> Result {
@@ -334,16 +318,12 @@ fn drop_leaves_nothing(database: &Database) -> Result {
                 (SELECT count(*) FROM information_schema.tables WHERE table_schema = 'SCHEMA'))"
         }
     };
-    for (kind, form) in KINDS {
-        let functions = Functions::new(database, "thing", kind, form);
+    on_each_kind(database, |functions| {
         let left = left.replace("SCHEMA", &functions.schema);
-        functions.drop()?;
-        functions.install(OLD)?;
         assert_ne!(value(database, &left)?.as_deref(), Some("0"));
         functions.drop()?;
-        expect(form, value(database, &left)?.as_deref(), Some("0"))?;
-    }
-    Ok(())
+        expect("left", value(database, &left)?.as_deref(), Some("0"))
+    })
 }
 
 fn the_client_runs_the_script(database: &Database) -> Result {

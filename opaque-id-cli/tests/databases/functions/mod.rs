@@ -8,6 +8,7 @@ pub(crate) mod owners;
 
 use std::process::Command;
 
+use self::cases::{KINDS, OLD};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
@@ -143,6 +144,16 @@ impl<'d> Functions<'d> {
     pub(crate) fn subkeys(&self) -> String {
         format!("{}.subkeys_{}", self.schema, self.prefix)
     }
+}
+
+/// Tests the functions of each valid combination of a key and a form.
+pub(crate) fn on_each_kind(database: &Database, test: impl Fn(&Functions<'_>) -> Result) -> Result {
+    KINDS.iter().try_for_each(|(kind, form)| {
+        let functions = Functions::new(database, "user", kind, form);
+        functions.install(OLD)?;
+        test(&functions).map_err(|error| format!("{kind} {form}: {error}"))?;
+        functions.drop()
+    })
 }
 
 /// Runs statements on one connection. Returns all columns of all rows. They must be texts.
