@@ -91,6 +91,15 @@ impl Cost {
     fn server_seconds(self) -> f64 {
         self.server.as_secs_f64() / self.calls as f64
     }
+
+    /// Returns the speed relative to the same by hand, and the server's time relative to it.
+    fn ratios(self, by_hand: Self) -> (String, String) {
+        let server = match self.server.is_zero() {
+            true => String::new(),
+            false => format!("{:.2}", self.server_seconds() / by_hand.server_seconds()),
+        };
+        (format!("{:.2}", by_hand.seconds() / self.seconds()), server)
+    }
 }
 
 fn main() -> Result {
@@ -130,17 +139,8 @@ fn print(costs: &[[Cost; 2]]) {
         "server"
     );
     for ((case, act, _), [one, list]) in CASES.iter().zip(costs) {
-        let by_hand = act.by_hand().and_then(|by_hand| {
-            let place = CASES.iter().position(|(_, act, _)| *act == by_hand)?;
-            Some(costs[place][0])
-        });
-        let (speed, server) = match by_hand {
-            Some(by_hand) => (
-                format!("{:.2}", by_hand.seconds() / one.seconds()),
-                format!("{:.2}", one.server_seconds() / by_hand.server_seconds()),
-            ),
-            None => Default::default(),
-        };
+        let by_hand = act.by_hand().and_then(|it| CASES.iter().position(|(_, act, _)| *act == it));
+        let (speed, server) = by_hand.map_or_else(Default::default, |it| one.ratios(costs[it][0]));
         print!(
             "{case:<34} {:>10.0}/s {:>6.2} {speed:>8} {:>6.1} µs {server:>8}",
             1.0 / one.seconds(),
