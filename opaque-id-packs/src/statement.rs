@@ -327,60 +327,46 @@ impl Builder<'_> {
         packs: &[StoredRow],
         if_locked: IfLocked,
     ) -> Statement {
-        match (packs, if_locked) {
-            ([pack], IfLocked::Wait) => self.update_pack("update pack", version, pack, ""),
-            ([pack], IfLocked::Skip(_)) => {
-                self.update_pack("update free pack", version, pack, self.skip())
-            }
-            (_, IfLocked::Wait) => {
-                let values = [Id(packs[0].id), Integer(version), List(packs)];
-                self.cached("write packs", &values, &[], || self.write_packs_sql(self.wait(), ""))
-            }
-            (_, IfLocked::Skip(next)) => {
-                let id = packs[0].id;
-                let mut values = vec![Id(id), Integer(version), List(packs)];
-                let (t, skip) = (self.name(), self.skip());
-                let mut next_is_free = String::new();
-                if self.is_mysql() {
-                    values.push(Id(next.unwrap_or(id)));
-                    next_is_free = format!(
-                        " AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{skip})"
-                    );
-                }
-                let sql = || self.write_packs_sql(skip, &next_is_free);
-                self.cached("write free packs", &values, &[], sql)
-            }
-        }
-    }
-
-    fn update_pack(
-        self,
-        name: &'static str,
-        version: i64,
-        pack: &StoredRow,
-        lock: &str,
-    ) -> Statement {
-        let t = self.name();
-        self.cached(name, &pack.replacing(version), &[], || match (self.dialect, lock) {
+        let [pack] = packs else { return self.write_all_packs(version, packs, if_locked) };
+        let (t, skips_locked) = (self.name(), if_locked != IfLocked::Wait);
+        let name = if skips_locked { "update free pack" } else { "update pack" };
+        self.cached(name, &pack.replacing(version), &[], || match self.dialect {
             // MySQL does not update a table that a subquery reads, unless a limit makes it materialize the subquery first.
-            (Dialect::MySql, lock) if !lock.is_empty() => format!(
-                "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{lock}) AS free \
-                 STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3"
+            Dialect::MySql if skips_locked => format!(
+                "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{skip}) AS free \
+                 STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3",
+                skip = self.skip()
             ),
-            (Dialect::Postgres, lock) if !lock.is_empty() => format!(
+            Dialect::Postgres if skips_locked => format!(
                 "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = \
-                 (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1{lock})"
+                 (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1{skip})",
+                skip = self.skip()
             ),
             _ => self.update_sql("packs", ":id0"),
         })
     }
 
-    fn write_packs_sql(self, lock: &str, condition: &str) -> String {
-        let condition = format!(
-            "EXISTS (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}){condition}",
-            t = self.name()
-        );
-        self.insert_all_sql("packs", &self.list(2), &condition, self.upsert())
+    fn write_all_packs(self, version: i64, packs: &[StoredRow], if_locked: IfLocked) -> Statement {
+        let (t, id) = (self.name(), packs[0].id);
+        let (name, lock, next) = match if_locked {
+            IfLocked::Wait => ("write packs", self.wait(), None),
+            IfLocked::Skip(next) => ("write free packs", self.skip(), Some(next.unwrap_or(id))),
+        };
+        let next = next.filter(|_| self.is_mysql());
+        let mut values = vec![Id(id), Integer(version), List(packs)];
+        values.extend(next.map(Id));
+        self.cached(name, &values, &[], || {
+            let is_same = format!(
+                "EXISTS (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock})"
+            );
+            let condition = match next {
+                None => is_same,
+                Some(_) => format!(
+                    "{is_same} AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{lock})"
+                ),
+            };
+            self.insert_all_sql("packs", &self.list(2), &condition, self.upsert())
+        })
     }
 
     /// On MySQL it fails if the id exists.
@@ -403,35 +389,33 @@ impl Builder<'_> {
             false => ("range", ""),
         };
         let values = [Id(first), Id(last), Integer(packs), Integer(rows)];
-        self.cached(name, &values, self.tiers(), || self.range_sql(order) + self.dialect.all_rows())
-    }
-
-    fn range_sql(self, order: &str) -> String {
-        let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
-        let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
-        // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
-        // separately.
-        let (next, last) = match self.is_mysql() {
-            true => (
-                "p.id AS next".to_owned(),
-                format!(
-                    " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
-                     (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
-                     UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
-                     (SELECT id FROM {t}_packs WHERE id >= {first} ORDER BY id LIMIT 1 OFFSET :int2) AS n"
+        self.cached(name, &values, self.tiers(), || {
+            let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
+            let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
+            // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
+            // separately.
+            let (next, last) = match self.is_mysql() {
+                true => (
+                    "p.id AS next".to_owned(),
+                    format!(
+                        " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
+                         UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id >= {first} ORDER BY id LIMIT 1 OFFSET :int2) AS n"
+                    ),
                 ),
-            ),
-            false => (self.next(), String::new()),
-        };
-        let packs = self.part(
-            [&one, "packs", "p.body", &next],
-            &format!("id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2"),
-        );
-        let rows = self.part(
-            [&zero, "recent", "p.body", "p.id AS next"],
-            &format!("id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3"),
-        );
-        format!("{packs} UNION ALL {rows}{last}")
+                false => (self.next(), String::new()),
+            };
+            let packs = self.part(
+                [&one, "packs", "p.body", &next],
+                &format!("id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2"),
+            );
+            let rows = self.part(
+                [&zero, "recent", "p.body", "p.id AS next"],
+                &format!("id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3"),
+            );
+            format!("{packs} UNION ALL {rows}{last}{}", self.dialect.all_rows())
+        })
     }
 
     /// Finds, for up to `limit` recent rows from a key on, the number and bytes of each pack's rows, the
