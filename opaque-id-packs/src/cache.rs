@@ -1,7 +1,6 @@
 //! A client's memory.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -109,16 +108,9 @@ pub(crate) fn record(table: &str, read: CacheStats) {
         .increment(read.bytes_saved);
 }
 
-#[derive(Default)]
-struct Counters {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    bytes_saved: AtomicU64,
-}
-
 /// Decoded packs, up to a number of bytes.
 pub(crate) struct Cache {
-    counters: Counters,
+    stats: Mutex<CacheStats>,
     packs: QuickCache<u128, Cached, Bytes, DefaultHashBuilder, Forget>,
     ids: Arc<Ids>,
 }
@@ -168,7 +160,7 @@ impl Cache {
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {
-            counters: Counters::default(),
+            stats: Mutex::default(),
             packs: QuickCache::with(expected, bytes, Bytes, DefaultHashBuilder::default(), forget),
             ids,
         }
@@ -196,17 +188,14 @@ impl Cache {
     }
 
     pub(crate) fn count(&self, read: CacheStats) {
-        let add = |counter: &AtomicU64, number| counter.fetch_add(number, Ordering::Relaxed);
-        add(&self.counters.hits, read.hits);
-        add(&self.counters.misses, read.misses);
-        add(&self.counters.bytes_saved, read.bytes_saved);
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        stats.hits += read.hits;
+        stats.misses += read.misses;
+        stats.bytes_saved += read.bytes_saved;
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
-        let Counters { hits, misses, bytes_saved } = &self.counters;
-        let [hits, misses, bytes_saved] =
-            [hits, misses, bytes_saved].map(|counter| counter.load(Ordering::Relaxed));
-        CacheStats { hits, misses, bytes_saved }
+        *self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,9 +11,9 @@ pub struct ColumnName {
     table: Box<str>,
     id: Box<str>,
     column: Box<str>,
-    index: Option<Box<str>>,
-    plaintext: Option<Box<str>>,
-    is_json: bool,
+    pub(crate) index: Option<Box<str>>,
+    pub(crate) plaintext: Option<Box<str>>,
+    pub(crate) is_json: bool,
 }
 
 pub(crate) struct Quoted {
@@ -120,18 +120,6 @@ impl ColumnName {
         let names = [&self.id, &self.column].into_iter().chain(others);
         let names: Vec<_> = names.map(|name| name.to_ascii_lowercase()).collect();
         names.iter().enumerate().all(|(place, name)| !names[..place].contains(name))
-    }
-
-    pub(crate) fn has_index(&self) -> bool {
-        self.index.is_some()
-    }
-
-    pub(crate) fn has_plaintext(&self) -> bool {
-        self.plaintext.is_some()
-    }
-
-    pub(crate) fn has_json(&self) -> bool {
-        self.is_json
     }
 
     pub(crate) fn quoted(&self, dialect: Dialect) -> Quoted {

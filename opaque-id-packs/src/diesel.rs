@@ -1,40 +1,41 @@
 //! Tables of packs for diesel and diesel-async.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use diesel::backend::Backend;
 use diesel::connection::LoadConnection;
+use diesel::deserialize::{self, FromSql};
 use diesel::result::Error;
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types::Binary;
 #[cfg(feature = "diesel-async")]
 use diesel_async::AsyncConnection;
 use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{IdRange, OpaqueId};
 #[cfg(feature = "diesel-async")]
 use opaque_id_diesel::{AsyncSupportedBackend, run_async};
 use opaque_id_diesel::{SupportedBackend, run};
 use opaque_id_sql::Dialect;
 
-use crate::cache::CacheStats;
-use crate::call::{Conversion, Converted, Rekeyed, Verified};
-use crate::column::ColumnName;
-use crate::encoding::{Encoding, Json};
-use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::group::Group;
-use crate::index::Fingerprint;
-use crate::merged::Merged;
-use crate::name::TableName;
-use crate::order::{ByKey, KeyOrder, Order};
-use crate::pack_table::{pack_table, table_calls};
-use crate::packs::{Packs, Pages, Update};
-use crate::settings::Settings;
+use crate::order::id_column;
+use crate::pack_table::pack_table;
+use crate::packs::Packs;
+use crate::statement::Statements;
 use crate::values::Values;
+use crate::{
+    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
+    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
+};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<Error>;
 
 pack_table! {
+    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, [] []}
+
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
     /// Its calls accept a connection, from a pool or not. A call in the caller's transaction is part of it.
@@ -84,21 +85,21 @@ pack_table! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct PackTable;
-    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: PackError,
-    async: [] []
 }
 
 #[cfg(feature = "diesel-async")]
 pack_table! {
+    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, [async] [.await]}
+
     /// A [`PackTable`] for diesel-async.
     ///
     /// `opaque_id_diesel::AsyncUuidMap` has an example of a connection.
     pub struct AsyncPackTable;
-    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
-    async: [async] [.await]
 }
 
 encrypted_column! {
+    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, [] []}
+
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
     /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) for columns of the type `Binary`.
@@ -167,14 +168,30 @@ encrypted_column! {
     /// # }
     /// ```
     pub struct EncryptedColumn;
-    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: PackError,
-    async: [] []
 }
 
 #[cfg(feature = "diesel-async")]
 encrypted_column! {
+    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, [async] [.await]}
+
     /// An [`EncryptedColumn`] for diesel-async.
     pub struct AsyncEncryptedColumn;
-    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
-    async: [async] [.await]
+}
+
+impl<T, V, DB: Backend> ToSql<Binary, DB> for Encrypted<T, V>
+where
+    [u8]: ToSql<Binary, DB>,
+{
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, DB>) -> serialize::Result {
+        self.body.as_slice().to_sql(out)
+    }
+}
+
+impl<T, V, DB: Backend> FromSql<Binary, DB> for Encrypted<T, V>
+where
+    Vec<u8>: FromSql<Binary, DB>,
+{
+    fn from_sql(value: DB::RawValue<'_>) -> deserialize::Result<Self> {
+        Vec::from_sql(value).map(Self::from_bytes)
+    }
 }

@@ -1,125 +1,30 @@
 //! The macro that writes `EncryptedColumn<T, V, E>` for an adapter, as `pack_table!` writes `PackTable`.
 
-/// Writes the type, and each call once. The adapter has a function `run(on, call)`, and `on` is the first
-/// argument of the calls.
 macro_rules! encrypted_column {
-    (
-        $(#[$attribute:meta])* $visibility:vis struct $name:ident;
-        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
-        async: [$($async:tt)*] [$($await:tt)*]
-    ) => {
+    ($adapter:tt $(#[$attribute:meta])* pub struct $name:ident;) => {
         $(#[$attribute])*
-        $visibility struct $name<T, V, E = Json>(Values<T, V, E>);
+        pub struct $name<T, V, E = Json>(Values<T, V, E>);
 
-        table_calls! {
-            $name, Values, [T, V, E], [T: OpaqueId, V, E: Encoding<V>];
-            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
+        crate::pack_table::table_calls! {
+            $adapter $name, Values, rows: None, [T, V, E], [T: OpaqueId, V, E: Encoding<V>]
         }
 
         impl<T: OpaqueId, V, E: Encoding<V>> $name<T, V, E> {
-            /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
-            /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
-            /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
-            /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
-            /// then an error. Columns of this name in other databases, or in schemas that a connection's `search_path` chooses, are opened
-            /// by themselves.
-            ///
-            /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the column and its clones follow. The name is
-            /// a text, or a [`TableName`](crate::TableName) with a context.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError).
-            ///
-            /// # Panics
-            /// As [`create_sql`](Self::create_sql).
-            pub $($async)* fn open<$($generics)*>(
-                on: $on,
-                keyring: impl Into<SharedKeyring>,
-                name: impl Into<TableName>,
-                settings: Settings,
-            ) -> Result<Self, $error> {
-                let (values, call) = Values::open(keyring.into(), name.into(), Some(settings))?;
-                $run(on, call)$($await)*?;
-                Ok(Self(values))
-            }
-
-            /// Gives the column a blind index. An application finds the rows of a value by it, and a unique index keeps values unique, although
-            /// the database cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
-            /// [`Normalizer`](crate::Normalizer). All processes must use the same function.
-            ///
-            /// The first call makes the key of the index and keeps it in the settings. A rotation encrypts this key again, so
-            /// fingerprints stay the same. A process that opened the column earlier need not know it.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if the first call is part of a transaction. Its rollback would remove the key.
-            pub $($async)* fn with_index<$($generics)*>(
-                self,
-                on: $on,
-                normalize: impl Fn(&V) -> String + Send + Sync + 'static,
-            ) -> Result<Self, $error> {
-                $run(on, self.0.make_index())$($await)*?;
-                Ok(Self(self.0.normalize(normalize)))
-            }
-
             /// Returns the fingerprint of a value. Store it with the encrypted value in each write, and look a value up by
             /// `WHERE email_index = …` with its fingerprint. It runs no statement.
             ///
             /// # Errors
             /// [`PackError::Table`](crate::PackError::Table) if the column has no [index](Self::with_index).
-            pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, $error> {
+            pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, PackError> {
                 Ok(self.0.fingerprint(value)?)
             }
 
             /// Accepts values in plaintext until a time, by [`decrypt_or_plaintext`](Self::decrypt_or_plaintext). The time is part of the
             /// program, so a client that writes to the database cannot change it.
             #[must_use]
-            pub fn accept_plaintext_until(self, time: SystemTime) -> Self {
-                Self(self.0.accept_plaintext_until(time))
-            }
-
-            /// Reads a value of a table that is being converted: the plaintext if the row has one, and the decrypted value otherwise. Pass
-            /// both columns of one read. Like [`decrypt_on`](Self::decrypt_on), it may run a statement.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also for a plaintext after the time of
-            /// [`accept_plaintext_until`](Self::accept_plaintext_until) or without such a time.
-            pub $($async)* fn decrypt_or_plaintext<$($generics)*>(
-                &self,
-                on: $on,
-                id: T::Internal,
-                encrypted: Option<&Encrypted<T, V>>,
-                plaintext: Option<V>,
-            ) -> Result<Option<V>, $error>
-            where
-                V: Send,
-            {
-                Ok($run(on, self.0.decrypt_or_plaintext(id, encrypted, plaintext))$($await)*?)
-            }
-
-            /// Converts all values, while the application runs: encrypts plaintext, decrypts it again, or writes fingerprints only. It walks
-            /// the table by key, a page of 64 rows at a time, and leaves a row alone that changes meanwhile. A call after one that ended
-            /// early continues. `progress` receives the number of rows that are done. [The guide](crate::guide) has the steps of a
-            /// deployment.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result. In a
-            /// transaction, and with some errors that diesel does not tell apart, a refused row ends the call.
-            pub $($async)* fn convert<$($generics)*>(
-                &self,
-                on: $on,
-                column: &ColumnName,
-                to: Conversion,
-                progress: impl FnMut(u64) + Send + 'static,
-            ) -> Result<Converted, $error> {
-                Ok($run(on, self.0.convert(column, to, progress)?)$($await)*?)
-            }
-
-            /// Reads settings and dictionaries again, which other processes may have changed.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError).
-            pub $($async)* fn refresh<$($generics)*>(&self, on: $on) -> Result<(), $error> {
-                Ok($run(on, self.0.refresh())$($await)*?)
+            pub fn accept_plaintext_until(mut self, time: SystemTime) -> Self {
+                self.0.accepts_plaintext_until = Some(time);
+                self
             }
 
             /// Encrypts a value for the row with this id, with which alone it can be decrypted.
@@ -129,26 +34,9 @@ macro_rules! encrypted_column {
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
-            pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, $error> {
+            pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, PackError> {
                 const { assert!(!E::IS_GROUPED, "values in groups are encrypted by `encrypt_on`, which reads the group's key") };
                 Ok(self.0.encrypt(id, value)?)
-            }
-
-            /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
-            /// [groups](crate#groups). Otherwise it runs no statement.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if the group is erased.
-            ///
-            /// # Panics
-            /// As [`encrypt`](Self::encrypt).
-            pub $($async)* fn encrypt_on<$($generics)*>(
-                &self,
-                on: $on,
-                id: T::Internal,
-                value: &V,
-            ) -> Result<Encrypted<T, V>, $error> {
-                Ok($run(on, self.0.encrypt_on(id, value))$($await)*?)
             }
 
             /// Decrypts the value of the row with this id. It does not ask the database: if another process has trained a dictionary
@@ -156,24 +44,9 @@ macro_rules! encrypted_column {
             ///
             /// # Errors
             /// [`PackError::Table`](crate::PackError::Table) if it is not a value of this row and column, or of an unknown dictionary.
-            pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, $error> {
+            pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, PackError> {
                 const { assert!(!E::IS_GROUPED, "values in groups are decrypted by `decrypt_on`, which reads the group's key") };
                 Ok(self.0.decrypt(id, encrypted)?)
-            }
-
-            /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
-            /// if the value needs one that this process does not know, and the key of its group unless it has read that within the
-            /// last minute. Otherwise it runs no statement.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError).
-            pub $($async)* fn decrypt_on<$($generics)*>(
-                &self,
-                on: $on,
-                id: T::Internal,
-                encrypted: &Encrypted<T, V>,
-            ) -> Result<V, $error> {
-                Ok($run(on, self.0.decrypt_on(id, encrypted))$($await)*?)
             }
 
             /// Returns whether a value is under the keyring's sealing secret and the current dictionary, so that
@@ -183,77 +56,178 @@ macro_rules! encrypted_column {
                 self.0.is_current(encrypted)
             }
 
-            /// Trains a dictionary of `bytes` bytes, such as 65,536, from sample values of a hundred times that size, and compresses
-            /// with it from now on. Values keep the dictionary that they have until they are written next, or until
-            /// [`rekey`](Self::rekey). Other processes can read new values by [`decrypt_on`](Self::decrypt_on) at once, and by
-            /// [`decrypt`](Self::decrypt) once they have refreshed the column.
-            ///
-            /// It computes for a second or two without yielding, and for a second per megabyte of samples if they have groups.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if there are too few samples.
-            pub $($async)* fn train<'v, $($generics)*>(
-                &self,
-                on: $on,
-                samples: impl IntoIterator<Item = &'v V>,
-                bytes: usize,
-            ) -> Result<(), $error>
-            where
-                V: 'v,
-            {
-                Ok($run(on, self.0.train(samples, bytes))$($await)*?)
-            }
+            crate::pack_table::methods! {
+                $adapter
 
-            /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
-            /// one, and values that are compressed with another dictionary than the current one. It walks the table by key, with a
-            /// statement per value, and replaces a value only if it is still the one that was read: what others write meanwhile
-            /// stays. It skips what is current, so a call after one that ended early continues. `progress` receives the number of
-            /// values that are done.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError). If a value cannot be read or the database refuses the new one, it stays, and all
-            /// others are encrypted again before the error is returned.
-            pub $($async)* fn rekey<$($generics)*>(
-                &self,
-                on: $on,
-                column: &ColumnName,
-                progress: impl FnMut(u64) + Send + 'static,
-            ) -> Result<Rekeyed, $error> {
-                Ok($run(on, self.0.rekey(Some(column), None, progress))$($await)*?)
-            }
+                /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
+                /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
+                /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
+                /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
+                /// then an error. Columns of this name in other databases, or in schemas that a connection's `search_path` chooses, are opened
+                /// by themselves.
+                ///
+                /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the column and its clones follow. The name is
+                /// a text, or a [`TableName`](crate::TableName) with a context.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError).
+                ///
+                /// # Panics
+                /// As [`create_sql`](Self::create_sql).
+                fn open(
+                    keyring: impl Into<SharedKeyring>,
+                    name: impl Into<TableName>,
+                    settings: Settings,
+                ) -> Self {
+                    Values::open(keyring.into(), name.into(), Some(settings))?.map(Self)
+                }
 
-            /// Encrypts values again like [`rekey`](Self::rekey), and then deletes the old dictionaries if all values are under the current
-            /// one, and it has been current for at least `unused_for`. The result says how many dictionaries are left: call it again
-            /// until there are none.
-            ///
-            /// Choose a time within which each process that has the column open has called [`refresh`](Self::refresh), or was restarted: a
-            /// value that is encrypted with a deleted dictionary cannot be read.
-            ///
-            /// # Errors
-            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
-            pub $($async)* fn sweep<$($generics)*>(
-                &self,
-                on: $on,
-                column: &ColumnName,
-                unused_for: Duration,
-                progress: impl FnMut(u64) + Send + 'static,
-            ) -> Result<Rekeyed, $error> {
-                Ok($run(on, self.0.rekey(Some(column), Some(unused_for), progress))$($await)*?)
-            }
+                /// Gives the column a blind index. An application finds the rows of a value by it, and a unique index keeps values unique, although
+                /// the database cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
+                /// [`Normalizer`](crate::Normalizer). All processes must use the same function.
+                ///
+                /// The first call makes the key of the index and keeps it in the settings. A rotation encrypts this key again, so
+                /// fingerprints stay the same. A process that opened the column earlier need not know it.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError), also if the first call is part of a transaction. Its rollback would remove the key.
+                fn with_index(
+                    [mut self],
+                    normalize: impl Fn(&V) -> String + Send + Sync + 'static,
+                ) -> Self {
+                    self.0.make_index().map(move |()| {
+                        self.0.normalize = Some(std::sync::Arc::new(normalize));
+                        self
+                    })
+                }
 
-            /// Reads all values, and finds values that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
-            /// and rows that do not have the fingerprint of their value. It changes nothing. `progress` receives the number
-            /// of values that are done.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError) if it cannot continue.
-            pub $($async)* fn verify<$($generics)*>(
-                &self,
-                on: $on,
-                column: &ColumnName,
-                progress: impl FnMut(u64) + Send + 'static,
-            ) -> Result<Verified, $error> {
-                Ok($run(on, self.0.verify(column, progress)?)$($await)*?)
+                /// Reads a value of a table that is being converted: the plaintext if the row has one, and the decrypted value otherwise. Pass
+                /// both columns of one read. Like [`decrypt_on`](Self::decrypt_on), it may run a statement.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError), also for a plaintext after the time of
+                /// [`accept_plaintext_until`](Self::accept_plaintext_until) or without such a time.
+                fn decrypt_or_plaintext(
+                    &self,
+                    id: T::Internal,
+                    encrypted: Option<&Encrypted<T, V>>,
+                    plaintext: Option<V>,
+                ) -> Option<V> where V: Send {
+                    self.0.decrypt_or_plaintext(id, encrypted, plaintext)
+                }
+
+                /// Converts all values, while the application runs: encrypts plaintext, decrypts it again, or writes fingerprints only. It walks
+                /// the table by key, a page of 64 rows at a time, and leaves a row alone that changes meanwhile. A call after one that ended
+                /// early continues. `progress` receives the number of rows that are done. [The guide](crate::guide) has the steps of a
+                /// deployment.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result. In a
+                /// transaction, and with some errors that diesel does not tell apart, a refused row ends the call.
+                fn convert(
+                    &self,
+                    column: &ColumnName,
+                    to: Conversion,
+                    progress: impl FnMut(u64) + Send + 'static,
+                ) -> Converted {
+                    self.0.convert(column, to, progress)?
+                }
+
+                /// Reads settings and dictionaries again, which other processes may have changed.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError).
+                fn refresh(&self) -> () {
+                    self.0.refresh()
+                }
+
+                /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
+                /// [groups](crate#groups). Otherwise it runs no statement.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError), also if the group is erased.
+                ///
+                /// # Panics
+                /// As [`encrypt`](Self::encrypt).
+                fn encrypt_on(&self, id: T::Internal, value: &V) -> Encrypted<T, V> {
+                    self.0.encrypt_on(id, value)
+                }
+
+                /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
+                /// if the value needs one that this process does not know, and the key of its group unless it has read that within the
+                /// last minute. Otherwise it runs no statement.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError).
+                fn decrypt_on(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> V {
+                    self.0.decrypt_on(id, encrypted)
+                }
+
+                /// Trains a dictionary of `bytes` bytes, such as 65,536, from sample values of a hundred times that size, and compresses
+                /// with it from now on. Values keep the dictionary that they have until they are written next, or until
+                /// [`rekey`](Self::rekey). Other processes can read new values by [`decrypt_on`](Self::decrypt_on) at once, and by
+                /// [`decrypt`](Self::decrypt) once they have refreshed the column.
+                ///
+                /// It computes for a second or two without yielding, and for a second per megabyte of samples if they have groups.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError), also if there are too few samples.
+                fn train<'v>(
+                    &self,
+                    samples: impl IntoIterator<Item = &'v V>,
+                    bytes: usize,
+                ) -> () where V: 'v {
+                    self.0.train(samples, bytes)
+                }
+
+                /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
+                /// one, and values that are compressed with another dictionary than the current one. It walks the table by key, with a
+                /// statement per value, and replaces a value only if it is still the one that was read: what others write meanwhile
+                /// stays. It skips what is current, so a call after one that ended early continues. `progress` receives the number of
+                /// values that are done.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError). If a value cannot be read or the database refuses the new one, it stays, and all
+                /// others are encrypted again before the error is returned.
+                fn rekey(
+                    &self,
+                    column: &ColumnName,
+                    progress: impl FnMut(u64) + Send + 'static,
+                ) -> Rekeyed {
+                    self.0.rekey(Some(column), None, progress)
+                }
+
+                /// Encrypts values again like [`rekey`](Self::rekey), and then deletes the old dictionaries if all values are under the current
+                /// one, and it has been current for at least `unused_for`. The result says how many dictionaries are left: call it again
+                /// until there are none.
+                ///
+                /// Choose a time within which each process that has the column open has called [`refresh`](Self::refresh), or was restarted: a
+                /// value that is encrypted with a deleted dictionary cannot be read.
+                ///
+                /// # Errors
+                /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
+                fn sweep(
+                    &self,
+                    column: &ColumnName,
+                    unused_for: Duration,
+                    progress: impl FnMut(u64) + Send + 'static,
+                ) -> Rekeyed {
+                    self.0.rekey(Some(column), Some(unused_for), progress)
+                }
+
+                /// Reads all values, and finds values that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
+                /// and rows that do not have the fingerprint of their value. It changes nothing. `progress` receives the number
+                /// of values that are done.
+                ///
+                /// # Errors
+                /// [`PackError`](crate::PackError) if it cannot continue.
+                fn verify(
+                    &self,
+                    column: &ColumnName,
+                    progress: impl FnMut(u64) + Send + 'static,
+                ) -> Verified {
+                    self.0.verify(column, progress)?
+                }
             }
         }
     };

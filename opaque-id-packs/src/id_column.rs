@@ -70,9 +70,8 @@ impl IdColumn {
                     1 => Some(Tier::Packs),
                     _ => None,
                 };
-                let id = self.id(&id)?;
-                let next = Some(self.id(&next)?).filter(|next| *next != id);
-                let stored = StoredRow { id, version, body, next };
+                let mut stored = StoredRow::new(self.id(&id)?, version, body);
+                stored.next = Some(self.id(&next)?).filter(|next| *next != stored.id);
                 Some((tier, stored))
             }
             _ => None,

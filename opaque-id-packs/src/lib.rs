@@ -7,8 +7,6 @@
 
 mod cache;
 mod call;
-#[doc(hidden)]
-mod calls;
 mod ciphers;
 mod column;
 mod dictionary;

@@ -1,22 +1,18 @@
-use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::resource::{InternalId, ReprOf};
+use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, OpaqueId};
-use opaque_id_sql::Dialect;
 
-use crate::call::{self, PackCall, UnreadRange};
-use crate::calls::Calls;
+use crate::call::{self, Calls, PackCall, UnreadRange};
 use crate::encoding::Encoding;
 use crate::error::TableError;
 use crate::format::{Row, Value};
 use crate::name::TableName;
 use crate::order::{self, Order};
-use crate::settings::{Settings, TableMetadata};
-use crate::statement::Statements;
+use crate::settings::Settings;
 use crate::table::Requirements;
 
 /// The result of an [`update`](crate#updates) for a row.
@@ -49,50 +45,19 @@ pub struct Packs<T, V, E, O> {
 }
 
 impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
-    /// Returns the table and the call that opens it. With settings, the call creates the initial content of the tables.
-    pub fn open(
+    /// Opens the table. With settings, the call creates the initial content of the tables.
+    pub fn open<'c>(
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
-        let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
-        let expected = Requirements {
-            encoding: E::NAME,
-            hides_keys: O::HIDES_KEYS,
-            is_grouped: E::IS_GROUPED,
-        };
-        let contents = settings
-            .map(|settings| TableMetadata::new(settings, E::NAME, O::HIDES_KEYS, E::IS_GROUPED));
-        let contents = contents.as_ref();
-        let (calls, call) =
-            Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, false)?;
-        let types = PhantomData;
-        Ok((Self { calls, types }, call))
-    }
-
-    /// Returns the statements that create the tables.
-    ///
-    /// # Panics
-    /// If the table's name is invalid.
-    #[must_use]
-    #[track_caller]
-    pub fn create_sql(dialect: Dialect, name: &str) -> String {
-        Statements::create_sql(
-            dialect,
-            TableName::new(name).table(),
-            order::id_column::<ReprOf<T>>(O::HIDES_KEYS),
-            E::IS_GROUPED,
-        )
-    }
-
-    /// Returns the statements that drop the tables.
-    ///
-    /// # Panics
-    /// If the table's name is invalid.
-    #[must_use]
-    #[track_caller]
-    pub fn drop_sql(name: &str) -> String {
-        Statements::drop_sql(TableName::new(name).table(), E::IS_GROUPED)
+    ) -> Result<PackCall<'c, Self>, TableError>
+    where
+        Self: 'c,
+    {
+        let (hides_keys, is_grouped) = (O::HIDES_KEYS, E::IS_GROUPED);
+        let expected = Requirements { encoding: E::NAME, hides_keys, is_grouped };
+        let call = Calls::open_typed::<T>(keyring, name, expected, settings, false)?;
+        Ok(call.map(|calls| Self { calls, types: PhantomData }))
     }
 
     /// Writes rows.
@@ -103,7 +68,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     where
         V: 'v,
     {
-        self.put_call(rows.into_iter().map(|(id, value)| {
+        self.put_rows(rows.into_iter().map(|(id, value)| {
             let key = self.place(id)?;
             Ok((key, self.row(key, value)?))
         }))
@@ -111,26 +76,28 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
 
     /// Deletes rows.
     pub fn delete(&self, ids: &[T::Internal]) -> PackCall<'static, ()> {
-        self.put_call(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
+        self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
     /// Returns the values of ids, in their order.
     pub fn get<'c>(&'c self, ids: &'c [T::Internal]) -> PackCall<'c, Vec<Option<V>>> {
         self.call(move |session| async move {
-            let places = ids.iter().map(|id| self.place(*id));
-            let places = places.collect::<Result<Vec<_>, _>>()?;
-            let mut found = call::get(session, places.clone()).await?;
-            // An id may occur twice.
-            let last_uses: HashMap<_, _> =
-                places.iter().enumerate().map(|(i, place)| (*place, i)).collect();
-            let values = places.iter().enumerate().map(|(i, place)| {
-                let bytes = match last_uses.get(place) == Some(&i) {
-                    true => found.remove(place),
-                    false => found.get(place).cloned(),
-                };
+            let places = ids.iter().map(|id| self.place(*id)).collect::<Result<Vec<_>, _>>()?;
+            let found = call::get(session, places.clone()).await?;
+            let value = |place: &u128| {
+                let bytes = found.get(place).cloned();
                 bytes.map(|bytes| self.value(*place, bytes)).transpose()
-            });
-            values.collect()
+            };
+            places.iter().map(value).collect()
+        })
+    }
+
+    /// Returns the value of an id.
+    pub fn get_one(&self, id: T::Internal) -> PackCall<'_, Option<V>> {
+        self.call(move |session| async move {
+            let place = self.place(id)?;
+            let bytes = call::get(session, vec![place]).await?.remove(&place);
+            bytes.map(|bytes| self.value(place, bytes)).transpose()
         })
     }
 
@@ -165,15 +132,14 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the pages of a range.
     #[must_use]
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
-        let (first, last) =
-            (order::number(*range.first().as_repr()), order::number(*range.last().as_repr()));
-        Pages { rest: UnreadRange::new(first, last, is_descending), resource: PhantomData }
+        let number = |id: T::Internal| order::number(*id.as_repr());
+        let rest = UnreadRange::new(number(range.first()), number(range.last()), is_descending);
+        Pages { rest, resource: PhantomData }
     }
 
     /// Deletes the rows of a range, and returns their number.
     pub fn delete_range(&self, range: IdRange<T::Internal>) -> PackCall<'static, u64> {
-        let rest = self.range(range, false).rest;
-        self.call(move |session| call::delete_range(session, rest))
+        self.delete_rows(self.range(range, false).rest)
     }
 
     /// Returns the rows of the next page and advances. Returns `None` after the last page.

@@ -9,8 +9,9 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 use serde::de::IgnoredAny;
 
-use crate::call::{self, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified};
-use crate::calls::Calls;
+use crate::call::{
+    self, Calls, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified,
+};
 use crate::column::{ColumnName, Quoted};
 use crate::error::{Location, TableError};
 use crate::format::{Kind, Row, Value};
@@ -49,22 +50,20 @@ pub enum Layout {
 }
 
 impl<K: Key> RuntimePacks<K> {
-    /// Returns the table with this valid name, and the call that opens it. Its settings say whether its order
-    /// is [encrypted](Self::hides_keys).
+    /// Opens the table with this valid name. Its settings say whether its order is
+    /// [encrypted](Self::hides_keys).
     pub fn open(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
         name: impl Into<TableName>,
         hides_keys: bool,
-    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
+    ) -> Result<PackCall<'static, Self>, TableError> {
         let ids = order::id_column::<K::Repr>(hides_keys);
-        let (calls, call) =
-            Calls::open(keyring.into(), domain, name.into(), ids, None, None, false)?;
-        Ok((Self { calls, key: PhantomData }, call))
+        let call = Calls::open(keyring.into(), domain, name.into(), ids, None, None, false)?;
+        Ok(call.map(|calls| Self { calls, key: PhantomData }))
     }
 
-    /// Returns the table with this name, and the call that opens it and writes its first contents if it is
-    /// new and empty.
+    /// Opens the table with this name, and writes its first contents if it is new and empty.
     pub fn create(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -73,23 +72,20 @@ impl<K: Key> RuntimePacks<K> {
         encoding: &str,
         layout: Layout,
         has_groups: bool,
-    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
+    ) -> Result<PackCall<'static, Self>, TableError> {
         let (hides_keys, is_column) = (layout == Layout::ByEncryptedKey, layout == Layout::Column);
         let ids = order::id_column::<K::Repr>(hides_keys);
         let contents = Some(TableMetadata::new(settings, encoding, hides_keys, has_groups));
-        let (keyring, contents) = (keyring.into(), contents.as_ref());
-        let (calls, call) =
-            Calls::open(keyring, domain, name.into(), ids, None, contents, is_column)?;
-        Ok((Self { calls, key: PhantomData }, call))
+        let (keyring, name) = (keyring.into(), name.into());
+        let call = Calls::open(keyring, domain, name, ids, None, contents, is_column)?;
+        Ok(call.map(|calls| Self { calls, key: PhantomData }))
     }
 
     #[must_use]
     pub fn create_sql(dialect: Dialect, name: &str, layout: Layout, has_groups: bool) -> String {
         let ids = order::id_column::<K::Repr>(layout == Layout::ByEncryptedKey);
-        match layout {
-            Layout::Column => Statements::create_column_sql(dialect, name, has_groups),
-            _ => Statements::create_sql(dialect, name, ids, has_groups),
-        }
+        let rows = (layout != Layout::Column).then_some(ids);
+        Statements::create_sql(dialect, name, rows, has_groups)
     }
 
     #[must_use]
@@ -126,7 +122,7 @@ impl<K: Key> RuntimePacks<K> {
         progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<PackCall<'static, Verified>, TableError> {
         let read = match normalizer {
-            None if !column.has_plaintext() => None,
+            None if column.plaintext.is_none() => None,
             _ => Some(self.reader(normalizer)?),
         };
         Ok(self.calls.verify(Some(column), read, progress))
@@ -136,13 +132,10 @@ impl<K: Key> RuntimePacks<K> {
     fn reader(&self, normalizer: Option<Normalizer>) -> Result<Reader<'static>, TableError> {
         let contents = &self.table.opened()?.contents;
         if contents.groups.is_some() {
-            return Err(TableError::Mismatch {
-                table: self.table.name().to_owned(),
-                expected: "values without groups".to_owned(),
-                found:
-                    "values in groups: convert them by `EncryptedColumn::convert` in the application"
-                        .to_owned(),
-            });
+            return Err(self.table.mismatch(
+                "values without groups",
+                "values in groups: convert them by `EncryptedColumn::convert` in the application",
+            ));
         }
         let is_json = contents.encoding == "json";
         Ok(Box::new(move |bytes| {
@@ -239,7 +232,7 @@ impl<K: Key> RuntimePacks<K> {
 
     pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> PackCall<'static, ()> {
         let row = |(key, value): (K, Vec<u8>)| Ok((self.place(key)?, Row::Value(value.into())));
-        self.put_call(rows.into_iter().map(row))
+        self.put_rows(rows.into_iter().map(row))
     }
 
     #[must_use]

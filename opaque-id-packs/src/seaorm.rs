@@ -1,37 +1,38 @@
 //! Tables of packs for SeaORM.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_seaorm::{SupportedConnection, run};
 use opaque_id_sql::Dialect;
-use sea_orm::{DatabaseConnection, DbErr};
+use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
+use sea_orm::{
+    ActiveValue, ColIdx, DatabaseConnection, DbErr, IntoActiveValue, QueryResult, Set, TryGetError,
+    TryGetable,
+};
 
-use crate::cache::CacheStats;
-use crate::call::{Conversion, Converted, Rekeyed, Verified};
-use crate::column::ColumnName;
-use crate::encoding::{Encoding, Json};
-use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::group::Group;
-use crate::index::Fingerprint;
-use crate::merged::Merged;
-use crate::name::TableName;
-use crate::order::{ByKey, KeyOrder, Order};
-use crate::pack_table::{pack_streams, pack_table, table_calls};
-use crate::packs::{Packs, Pages, Update};
-use crate::settings::Settings;
+use crate::order::id_column;
+use crate::pack_table::{pack_streams, pack_table};
+use crate::packs::Packs;
+use crate::statement::Statements;
 use crate::values::Values;
+use crate::{
+    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
+    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
+};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<DbErr>;
 
 pack_table! {
+    {[C: SupportedConnection] &C, run, [async] [.await]}
+
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
     /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. A call in the caller's transaction
@@ -85,13 +86,13 @@ pack_table! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct PackTable;
-    on: [C: SupportedConnection] &C, run: run, error: PackError,
-    async: [async] [.await]
 }
 
 pack_streams! { [] [] DatabaseConnection }
 
 encrypted_column! {
+    {[C: SupportedConnection] &C, run, [async] [.await]}
+
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
     /// An entity's model has a field of the type [`Encrypted<T, V>`](Encrypted). `encrypt` and `decrypt`
@@ -162,6 +163,48 @@ encrypted_column! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct EncryptedColumn;
-    on: [C: SupportedConnection] &C, run: run, error: PackError,
-    async: [async] [.await]
+}
+
+impl<T, V> ValueType for Encrypted<T, V> {
+    fn try_from(value: Value) -> Result<Self, ValueTypeErr> {
+        <Vec<u8> as ValueType>::try_from(value).map(Self::from_bytes)
+    }
+
+    fn type_name() -> String {
+        "Encrypted".to_owned()
+    }
+
+    fn array_type() -> ArrayType {
+        <Vec<u8> as ValueType>::array_type()
+    }
+
+    /// `bytea` or `blob`. MySQL's `blob` has room for 65,535 bytes. Make the column a `LONGBLOB` for longer
+    /// values.
+    fn column_type() -> ColumnType {
+        ColumnType::Blob
+    }
+}
+
+impl<T, V> Nullable for Encrypted<T, V> {
+    fn null() -> Value {
+        <Vec<u8> as Nullable>::null()
+    }
+}
+
+impl<T, V> From<Encrypted<T, V>> for Value {
+    fn from(encrypted: Encrypted<T, V>) -> Self {
+        encrypted.body.into()
+    }
+}
+
+impl<T, V> IntoActiveValue<Encrypted<T, V>> for Encrypted<T, V> {
+    fn into_active_value(self) -> ActiveValue<Self> {
+        Set(self)
+    }
+}
+
+impl<T, V> TryGetable for Encrypted<T, V> {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
+        Vec::try_get_by(row, index).map(Self::from_bytes)
+    }
 }

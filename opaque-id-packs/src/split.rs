@@ -1,9 +1,9 @@
 //! The division of rows into packs of the table's size.
 
 use crate::error::TableError;
-use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
+use crate::format::{Codec, FormatError, Kind, Pack, PackCipher, Plaintext, Value};
 use crate::stored::StoredRow;
-use crate::table::{State, Table, next_version};
+use crate::table::{View, next_version};
 
 /// A pack is full within this percentage of its size.
 const FULL: usize = 95;
@@ -20,16 +20,14 @@ const ASSUMED_RATIO: usize = 8;
 /// The last pack of a table is filled from the left, because rows are appended to it. Others become equal
 /// parts with spare room. Each byte is compressed about three times.
 pub(crate) fn encrypt(
-    table: &Table,
-    state: &State,
+    view: &View<'_>,
     version: i64,
     pack: Pack,
-    groups: &GroupKeys,
 ) -> Result<Vec<StoredRow>, TableError> {
-    let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
+    let limit = view.state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
     let Pack { mut id, end, mut rows } = pack;
-    let (codec, capacity) = (state.pack_codec(), limit * ASSUMED_RATIO);
-    let mut split = Split { table, state, codec, groups, limit, end, capacity };
+    let (codec, capacity) = (view.state.pack_codec(), limit * ASSUMED_RATIO);
+    let mut split = Split { view, codec, limit, end, capacity };
     let mut parts = None;
     let mut packs = Vec::new();
     let mut before = Some(version);
@@ -39,7 +37,7 @@ pub(crate) fn encrypt(
             Some(_) => split.part(id, &mut rows, &mut parts)?,
         };
         let version = next_version(before.take().unwrap_or(0));
-        packs.push(table.encrypt_pack(state, codec, (id, version), &plaintext));
+        packs.push(view.encrypt_pack(codec, (id, version), &plaintext));
         rows.drain(..count);
         match rows.first() {
             Some((next, _)) => id = *next,
@@ -50,11 +48,9 @@ pub(crate) fn encrypt(
 
 type Rows = Vec<(u128, Value)>;
 
-struct Split<'t> {
-    table: &'t Table,
-    state: &'t State,
-    codec: &'t Codec,
-    groups: &'t GroupKeys,
+struct Split<'s> {
+    view: &'s View<'s>,
+    codec: &'s Codec,
     limit: usize,
     end: Option<u128>,
     /// Measured on the last compressed rows.
@@ -86,8 +82,8 @@ impl Split<'_> {
         let rest = rows.split_off(count);
         let end = rest.first().map_or(self.end, |(key, _)| Some(*key));
         let pack = Pack { id, end, rows: std::mem::take(rows) };
-        let padding = self.state.contents.settings.pack_padding;
-        let encoded = pack.encode(self.codec, padding, self.groups);
+        let padding = self.view.state.contents.settings.pack_padding;
+        let encoded = pack.encode(self.codec, padding, self.view.groups);
         *rows = pack.rows;
         let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
         self.capacity = (bytes * self.limit / len.max(1)).max(1);
@@ -95,7 +91,7 @@ impl Split<'_> {
             Ok(plaintext) if plaintext.len() <= self.limit || count <= 1 => Some(plaintext),
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if count > 1 => None,
-            Err(source) => return Err(self.table.unwritable(Kind::Pack, id, source)),
+            Err(source) => return Err(self.view.table.unwritable(Kind::Pack, id, source)),
         };
         rows.extend(rest);
         Ok(plaintext)
@@ -159,16 +155,13 @@ impl Split<'_> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::time::Instant;
-
     use opaque_id_core::{Keyring, MasterSecret};
-    use opaque_id_sql::statement::Cell;
 
     use super::*;
-    use crate::format::COMPRESSED;
+    use crate::format::{COMPRESSED, GroupKeys};
     use crate::id_column::IdColumn;
     use crate::settings::{Settings, TableMetadata};
-    use crate::table::Context;
+    use crate::table::{Context, Table};
 
     pub(crate) fn open(settings: Settings) -> Table {
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build();
@@ -177,9 +170,7 @@ pub(crate) mod tests {
         let table = Table::new(keyring, "event", name, IdColumn::Integer, None).expect("a table");
         let contents = TableMetadata::new(settings, "raw", false, false);
         let stored = table.encrypt_settings(1, &contents).expect("settings");
-        let meta = vec![vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.body)]];
-        let context = Context { began: Instant::now(), is_in_transaction: false };
-        assert!(table.learn(context, meta).expect("settings"));
+        assert!(table.learn(Context::outside(), vec![(0, stored)]).expect("settings"));
         table
     }
 
@@ -213,12 +204,12 @@ pub(crate) mod tests {
             {
                 for end in [None, Some(1 << 60)] {
                     let table = open(Settings::default().pack_bytes(pack_bytes).pack_level(1));
-                    let state = table.opened().expect("open");
+                    let groups = GroupKeys::default();
+                    let view = table.view(Context::outside(), &groups).expect("open");
                     let rows: Rows = (0..count).map(|i| (i * 1_000, value(i).into())).collect();
                     let all = bytes(&rows);
                     let before = COMPRESSED.get();
-                    let (pack, groups) = (Pack { id: 0, end, rows }, GroupKeys::default());
-                    let packs = encrypt(&table, &state, 1, pack, &groups).expect("packs");
+                    let packs = encrypt(&view, 1, Pack { id: 0, end, rows }).expect("packs");
                     let compressed = COMPRESSED.get() - before;
                     let case =
                         format!("values {kind}, packs of {pack_bytes}, {count} rows, {end:?}");

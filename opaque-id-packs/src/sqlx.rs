@@ -1,37 +1,36 @@
 //! Tables of packs for sqlx.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
-use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
-use sqlx::{Acquire, Pool};
+use opaque_id_sqlx::{ArgumentBuffer, SupportedConnection, SupportedDatabase, run};
+use sqlx::encode::IsNull;
+use sqlx::error::{BoxDynError, UnexpectedNullError};
+use sqlx::{Acquire, Database, Decode, Encode, Pool, Type, ValueRef};
 
-use crate::cache::CacheStats;
-use crate::call::{Conversion, Converted, Rekeyed, Verified};
-use crate::column::ColumnName;
-use crate::encoding::{Encoding, Json};
-use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::group::Group;
-use crate::index::Fingerprint;
-use crate::merged::Merged;
-use crate::name::TableName;
-use crate::order::{ByKey, KeyOrder, Order};
-use crate::pack_table::{pack_streams, pack_table, table_calls};
-use crate::packs::{Packs, Pages, Update};
-use crate::settings::Settings;
+use crate::order::id_column;
+use crate::pack_table::{pack_streams, pack_table};
+use crate::packs::Packs;
+use crate::statement::Statements;
 use crate::values::Values;
+use crate::{
+    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
+    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
+};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<sqlx::Error>;
 
 pack_table! {
+    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, [async] [.await]}
+
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
     /// Its calls accept a pool, a connection or a transaction, like sqlx's `Acquire`. A call in the caller's
@@ -95,13 +94,13 @@ pack_table! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct PackTable;
-    on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: PackError,
-    async: [async] [.await]
 }
 
 pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }
 
 encrypted_column! {
+    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, [async] [.await]}
+
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
     /// A model has a field of the type [`Encrypted<T, V>`](Encrypted) that sqlx binds and decodes. `encrypt`
@@ -161,6 +160,47 @@ encrypted_column! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct EncryptedColumn;
-    on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: PackError,
-    async: [async] [.await]
+}
+
+impl<T, V, DB: Database> Type<DB> for Encrypted<T, V>
+where
+    Vec<u8>: Type<DB>,
+{
+    fn type_info() -> DB::TypeInfo {
+        <Vec<u8> as Type<DB>>::type_info()
+    }
+
+    fn compatible(ty: &DB::TypeInfo) -> bool {
+        <Vec<u8> as Type<DB>>::compatible(ty)
+    }
+}
+
+impl<'q, T, V, DB: Database> Encode<'q, DB> for Encrypted<T, V>
+where
+    Vec<u8>: Encode<'q, DB>,
+{
+    fn encode_by_ref(&self, buf: &mut ArgumentBuffer<'q, DB>) -> Result<IsNull, BoxDynError> {
+        self.body.encode_by_ref(buf)
+    }
+
+    fn produces(&self) -> Option<DB::TypeInfo> {
+        self.body.produces()
+    }
+
+    fn size_hint(&self) -> usize {
+        self.body.size_hint()
+    }
+}
+
+impl<'r, T, V, DB: Database> Decode<'r, DB> for Encrypted<T, V>
+where
+    Vec<u8>: Decode<'r, DB>,
+{
+    fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
+        // SQLite's driver would read NULL as no bytes.
+        match value.is_null() {
+            true => Err(UnexpectedNullError.into()),
+            false => Vec::decode(value).map(Self::from_bytes),
+        }
+    }
 }

@@ -13,7 +13,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
-pub(crate) use self::columns::{Source, Write};
+pub(crate) use self::columns::{ValueSource, Write};
 use crate::id_column::IdColumn;
 use crate::stored::{StoredRow, Tier};
 
@@ -86,55 +86,43 @@ impl Statements {
         self.ids
     }
 
+    /// A column has no tables of rows.
     pub(crate) fn create_sql(
         dialect: Dialect,
         name: &str,
-        ids: IdColumn,
+        rows: Option<IdColumn>,
         is_grouped: bool,
     ) -> String {
-        let (id, body) = ids.types(dialect);
-        let table = |suffix, id| create_table(dialect, name, suffix, id, body);
-        table("recent", id)
-            + &table("packs", id)
-            + &Self::create_column_sql(dialect, name, is_grouped)
+        let (group, body) = IdColumn::Uuid.types(dialect);
+        let row = rows.map(|ids| ids.types(dialect).0);
+        let group = is_grouped.then_some(group);
+        let ids = [("recent", row), ("packs", row), ("meta", Some("INTEGER")), ("keys", group)];
+        let create = |(suffix, id)| Some(create_table(dialect, name, suffix, id?, body));
+        ids.into_iter().filter_map(create).collect()
     }
 
-    pub(crate) fn create_column_sql(dialect: Dialect, name: &str, is_grouped: bool) -> String {
-        let (id, body) = IdColumn::Uuid.types(dialect);
-        let table = |suffix, id| create_table(dialect, name, suffix, id, body);
-        let keys = if is_grouped { table("keys", id) } else { String::new() };
-        table("meta", "INTEGER") + &keys
-    }
-
-    pub(crate) fn drop_column_sql(name: &str, is_grouped: bool) -> String {
-        let suffixes: &[_] = if is_grouped { &["meta", "keys"] } else { &["meta"] };
-        suffixes.iter().map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
-    }
-
-    pub(crate) fn drop_sql(name: &str, is_grouped: bool) -> String {
-        let tiers = ["recent", "packs"].map(|suffix| format!("DROP TABLE {name}_{suffix};\n"));
-        tiers.concat() + &Self::drop_column_sql(name, is_grouped)
+    #[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
+    pub(crate) fn drop_sql(name: &str, rows: Option<IdColumn>, is_grouped: bool) -> String {
+        let has_rows = rows.is_some();
+        let tables =
+            [("recent", has_rows), ("packs", has_rows), ("meta", true), ("keys", is_grouped)];
+        let tables = tables.into_iter().filter(|(_, exists)| *exists);
+        tables.map(|(suffix, _)| format!("DROP TABLE {name}_{suffix};\n")).collect()
     }
 
     pub(crate) fn on(&self, dialect: Dialect) -> Builder<'_> {
         Builder { table: self, dialect }
     }
 
-    pub(crate) fn read_tier(&self, tier: Tier, rows: Vec<Vec<Cell>>) -> Option<Vec<StoredRow>> {
-        let ids = if tier == Tier::Keys { IdColumn::Uuid } else { self.ids };
-        Some(ids.read(rows)?.into_iter().map(|(_, stored)| stored).collect())
-    }
-
-    pub(crate) fn read_values(&self, rows: &[Vec<Cell>]) -> Option<Vec<(u128, Vec<u8>)>> {
+    pub(crate) fn read_values(&self, rows: &[Vec<Cell>]) -> Option<Vec<StoredRow>> {
         let read = |cells: &Vec<Cell>| match &cells[..] {
-            [id, Cell::Bytes(value), ..] => Some((self.ids.id(id)?, value.clone())),
+            [id, Cell::Bytes(value), Cell::Bytes(index)] => {
+                let stored = StoredRow::new(self.ids.id(id)?, 0, value.clone());
+                Some(StoredRow { index: index.clone(), ..stored })
+            }
             _ => None,
         };
         rows.iter().map(read).collect()
-    }
-
-    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, StoredRow)>> {
-        self.ids.read(rows)
     }
 
     pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
@@ -270,35 +258,28 @@ impl Builder<'_> {
     }
 
     pub(crate) fn put(self, rows: &[StoredRow]) -> Statement {
-        let (t, upsert) = (self.name(), self.upsert());
         match rows {
             // MySQL would truncate a long body in a derived relation.
             [row] => self.cached("put", &row.values(), &[], || {
-                format!("INSERT INTO {t}_recent (id, version, body) VALUES (:id0, :int1, :bytes2) {upsert}")
+                self.insert_sql("recent", ":id0", self.upsert())
             }),
             _ => self.cached("put all", &[List(rows)], &[], || {
-                format!(
-                    "INSERT INTO {t}_recent (id, version, body) \
-                     SELECT l.id, l.version, l.body FROM {} AS l WHERE true {upsert}",
-                    self.list(0)
-                )
+                self.insert_all_sql("recent", &self.list(0), "true", self.upsert())
             }),
         }
     }
 
     /// Writes rows like [`put`](Self::put) if the keys of their groups exist in these versions.
     pub(crate) fn put_grouped(self, rows: &[StoredRow], keys: &[StoredRow]) -> Statement {
-        let (t, upsert) = (self.name(), self.upsert());
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
         let values = [List(rows), Keys(keys), Integer(count)];
         self.cached("put grouped", &values, &[], || {
-            format!(
-                "INSERT INTO {t}_recent (id, version, body) SELECT l.id, l.version, l.body FROM {rows} AS l \
-                 WHERE (SELECT COUNT(*) FROM {keys} AS g {key} WHERE k.version = g.version) = :int4 {upsert}",
-                rows = self.list(0),
+            let are_there = format!(
+                "(SELECT COUNT(*) FROM {keys} AS g {key} WHERE k.version = g.version) = :int4",
                 keys = IdColumn::Uuid.listed(self.dialect, 2),
                 key = self.lookup("keys", "k", "g.id"),
-            )
+            );
+            self.insert_all_sql("recent", &self.list(0), &are_there, self.upsert())
         })
     }
 
@@ -309,21 +290,9 @@ impl Builder<'_> {
         new: &StoredRow,
         key: Option<(u128, i64)>,
     ) -> Statement {
-        let sql = || {
-            format!(
-                "UPDATE {t}_recent SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1",
-                t = self.name()
-            )
-        };
-        let [id, before, version, body] = new.replacing(version);
-        match key {
-            None => self.cached("replace", &[id, before, version, body], &[], sql),
-            Some((group, key)) => {
-                let values = [id, before, version, body, Key(group), Integer(key)];
-                let sql = || format!("{} AND {}", sql(), self.has_key(4));
-                self.cached("replace grouped", &values, &[], sql)
-            }
-        }
+        let name = if key.is_none() { "replace" } else { "replace grouped" };
+        let values: Vec<_> = new.replacing(version).into_iter().chain(version_of(key)).collect();
+        self.cached(name, &values, &[], || self.update_sql("recent", ":id0") + &self.has(key, 4))
     }
 
     /// Inserts a recent row if the pack still has this version, and the key of the row's group has this id
@@ -335,28 +304,19 @@ impl Builder<'_> {
         new: &StoredRow,
         key: Option<(u128, i64)>,
     ) -> Statement {
-        let sql = |condition: &str| {
+        let name = if key.is_none() { "insert if" } else { "insert if grouped" };
+        let pack = [Id(pack.0), Integer(pack.1)];
+        let values: Vec<_> = pack.into_iter().chain(new.values()).chain(version_of(key)).collect();
+        self.cached(name, &values, &[], || {
             format!(
                 "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
-                 WHERE p.id = :id0 AND p.version = :int1{condition}{} {}",
+                 WHERE p.id = :id0 AND p.version = :int1{}{} {}",
+                self.has(key, 5),
                 self.wait(),
                 self.unless_there(),
                 t = self.name()
             )
-        };
-        let [id, version, body] = new.values();
-        let (pack_id, pack_version) = (Id(pack.0), Integer(pack.1));
-        match key {
-            None => {
-                let values = [pack_id, pack_version, id, version, body];
-                self.cached("insert if", &values, &[], || sql(""))
-            }
-            Some((group, key)) => {
-                let values = [pack_id, pack_version, id, version, body, Key(group), Integer(key)];
-                let sql = || sql(&format!(" AND {}", self.has_key(5)));
-                self.cached("insert if grouped", &values, &[], sql)
-            }
-        }
+        })
     }
 
     /// Replaces a pack of this version and inserts its right parts. It is one statement, so that no reader
@@ -367,75 +327,52 @@ impl Builder<'_> {
         packs: &[StoredRow],
         if_locked: IfLocked,
     ) -> Statement {
-        match (packs, if_locked) {
-            ([pack], IfLocked::Wait) => self.update_pack("update pack", version, pack, ""),
-            ([pack], IfLocked::Skip(_)) => {
-                self.update_pack("update free pack", version, pack, self.skip())
-            }
-            (_, IfLocked::Wait) => {
-                let values = [Id(packs[0].id), Integer(version), List(packs)];
-                self.cached("write packs", &values, &[], || self.write_packs_sql(self.wait(), ""))
-            }
-            (_, IfLocked::Skip(next)) => {
-                let id = packs[0].id;
-                let mut values = vec![Id(id), Integer(version), List(packs)];
-                let (t, skip) = (self.name(), self.skip());
-                let mut next_is_free = String::new();
-                if self.is_mysql() {
-                    values.push(Id(next.unwrap_or(id)));
-                    next_is_free = format!(
-                        " AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{skip})"
-                    );
-                }
-                let sql = || self.write_packs_sql(skip, &next_is_free);
-                self.cached("write free packs", &values, &[], sql)
-            }
-        }
-    }
-
-    fn update_pack(
-        self,
-        name: &'static str,
-        version: i64,
-        pack: &StoredRow,
-        lock: &str,
-    ) -> Statement {
-        let t = self.name();
-        self.cached(name, &pack.replacing(version), &[], || match (self.dialect, lock) {
+        let [pack] = packs else { return self.write_all_packs(version, packs, if_locked) };
+        let (t, skips_locked) = (self.name(), if_locked != IfLocked::Wait);
+        let name = if skips_locked { "update free pack" } else { "update pack" };
+        self.cached(name, &pack.replacing(version), &[], || match self.dialect {
             // MySQL does not update a table that a subquery reads, unless a limit makes it materialize the subquery first.
-            (Dialect::MySql, lock) if !lock.is_empty() => format!(
-                "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{lock}) AS free \
-                 STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3"
+            Dialect::MySql if skips_locked => format!(
+                "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{skip}) AS free \
+                 STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3",
+                skip = self.skip()
             ),
-            (Dialect::Postgres, lock) if !lock.is_empty() => format!(
+            Dialect::Postgres if skips_locked => format!(
                 "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = \
-                 (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1{lock})"
+                 (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1{skip})",
+                skip = self.skip()
             ),
-            _ => format!(
-                "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
-            ),
+            _ => self.update_sql("packs", ":id0"),
         })
     }
 
-    fn write_packs_sql(self, lock: &str, condition: &str) -> String {
-        format!(
-            "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
-             FROM {packs} AS l WHERE EXISTS \
-             (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}){condition} {upsert}",
-            packs = self.list(2),
-            upsert = self.upsert(),
-            t = self.name()
-        )
+    fn write_all_packs(self, version: i64, packs: &[StoredRow], if_locked: IfLocked) -> Statement {
+        let (t, id) = (self.name(), packs[0].id);
+        let (name, lock, next) = match if_locked {
+            IfLocked::Wait => ("write packs", self.wait(), None),
+            IfLocked::Skip(next) => ("write free packs", self.skip(), Some(next.unwrap_or(id))),
+        };
+        let next = next.filter(|_| self.is_mysql());
+        let mut values = vec![Id(id), Integer(version), List(packs)];
+        values.extend(next.map(Id));
+        self.cached(name, &values, &[], || {
+            let is_same = format!(
+                "EXISTS (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock})"
+            );
+            let condition = match next {
+                None => is_same,
+                Some(_) => format!(
+                    "{is_same} AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{lock})"
+                ),
+            };
+            self.insert_all_sql("packs", &self.list(2), &condition, self.upsert())
+        })
     }
 
     /// On MySQL it fails if the id exists.
     pub(crate) fn insert_pack(self, pack: &StoredRow) -> Statement {
         self.cached("insert pack", &pack.values(), &[], || {
-            format!(
-                "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {}",
-                self.unless_there(),
-                t = self.name()
-            )
+            self.insert_sql("packs", ":id0", self.unless_there())
         })
     }
 
@@ -452,35 +389,33 @@ impl Builder<'_> {
             false => ("range", ""),
         };
         let values = [Id(first), Id(last), Integer(packs), Integer(rows)];
-        self.cached(name, &values, self.tiers(), || self.range_sql(order) + self.dialect.all_rows())
-    }
-
-    fn range_sql(self, order: &str) -> String {
-        let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
-        let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
-        // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
-        // separately.
-        let (next, last) = match self.is_mysql() {
-            true => (
-                "p.id AS next".to_owned(),
-                format!(
-                    " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
-                     (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
-                     UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
-                     (SELECT id FROM {t}_packs WHERE id >= {first} ORDER BY id LIMIT 1 OFFSET :int2) AS n"
+        self.cached(name, &values, self.tiers(), || {
+            let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
+            let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
+            // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
+            // separately.
+            let (next, last) = match self.is_mysql() {
+                true => (
+                    "p.id AS next".to_owned(),
+                    format!(
+                        " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
+                         UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id >= {first} ORDER BY id LIMIT 1 OFFSET :int2) AS n"
+                    ),
                 ),
-            ),
-            false => (self.next(), String::new()),
-        };
-        let packs = self.part(
-            [&one, "packs", "p.body", &next],
-            &format!("id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2"),
-        );
-        let rows = self.part(
-            [&zero, "recent", "p.body", "p.id AS next"],
-            &format!("id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3"),
-        );
-        format!("{packs} UNION ALL {rows}{last}")
+                false => (self.next(), String::new()),
+            };
+            let packs = self.part(
+                [&one, "packs", "p.body", &next],
+                &format!("id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2"),
+            );
+            let rows = self.part(
+                [&zero, "recent", "p.body", "p.id AS next"],
+                &format!("id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3"),
+            );
+            format!("{packs} UNION ALL {rows}{last}{}", self.dialect.all_rows())
+        })
     }
 
     /// Finds, for up to `limit` recent rows from a key on, the number and bytes of each pack's rows, the
@@ -586,23 +521,14 @@ impl Builder<'_> {
         let [_, version, body] = stored.values();
         let values = [Integer(meta_id(stored)), version, body];
         self.cached("insert meta", &values, &[], || {
-            format!(
-                "INSERT INTO {t}_meta (id, version, body) VALUES (:int0, :int1, :bytes2) {}",
-                self.unless_there(),
-                t = self.name()
-            )
+            self.insert_sql("meta", ":int0", self.unless_there())
         })
     }
 
     pub(crate) fn update_meta(self, stored: &StoredRow) -> Statement {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
-        self.cached("update meta", &values, &[], || {
-            format!(
-                "UPDATE {t}_meta SET version = :int2, body = :bytes3 WHERE id = :int0 AND version = :int1",
-                t = self.name()
-            )
-        })
+        self.cached("update meta", &values, &[], || self.update_sql("meta", ":int0"))
     }
 
     pub(crate) fn delete_dictionaries(self, before: u16) -> Statement {
@@ -631,38 +557,24 @@ impl Builder<'_> {
     }
 
     pub(crate) fn make_keys(self, keys: &[StoredRow]) -> Statement {
-        let t = self.name();
         self.cached("make keys", &[Keys(keys)], &[], || {
-            format!(
-                "INSERT INTO {t}_keys (id, version, body) SELECT l.id, l.version, l.body FROM {} AS l WHERE true {}",
-                IdColumn::Uuid.listed(self.dialect, 0),
-                match self.is_mysql() {
-                    true => format!("ON DUPLICATE KEY UPDATE version = {t}_keys.version"),
-                    false => self.unless_there().to_owned(),
-                },
-            )
+            let unless_there = match self.is_mysql() {
+                true => format!("ON DUPLICATE KEY UPDATE version = {}_keys.version", self.name()),
+                false => self.unless_there().to_owned(),
+            };
+            let keys = IdColumn::Uuid.listed(self.dialect, 0);
+            self.insert_all_sql("keys", &keys, "true", &unless_there)
         })
     }
 
     pub(crate) fn erase_key(self, mark: &StoredRow) -> Statement {
         let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
-        self.cached("erase key", &values, &[], || {
-            format!(
-                "INSERT INTO {t}_keys (id, version, body) VALUES (:key0, :int1, :bytes2) {}",
-                self.upsert(),
-                t = self.name()
-            )
-        })
+        self.cached("erase key", &values, &[], || self.insert_sql("keys", ":key0", self.upsert()))
     }
 
     pub(crate) fn update_key(self, version: i64, key: &StoredRow) -> Statement {
         let values = [Key(key.id), Integer(version), Integer(key.version), Bytes(&key.body)];
-        self.cached("update key", &values, &[], || {
-            format!(
-                "UPDATE {t}_keys SET version = :int2, body = :bytes3 WHERE id = :key0 AND version = :int1",
-                t = self.name()
-            )
-        })
+        self.cached("update key", &values, &[], || self.update_sql("keys", ":key0"))
     }
 
     /// Reads up to `limit` packs, recent rows or keys from an id on that have a body with another header.
@@ -796,11 +708,35 @@ impl Builder<'_> {
         }
     }
 
-    fn has_key(self, n: usize) -> String {
-        let (t, version) = (self.name(), n + 1);
+    fn insert_sql(self, table: &str, id: &str, conflict: &str) -> String {
+        let t = self.name();
         format!(
-            "EXISTS (SELECT 1 FROM {t}_keys AS k WHERE k.id = :key{n} AND k.version = :int{version})"
+            "INSERT INTO {t}_{table} (id, version, body) VALUES ({id}, :int1, :bytes2) {conflict}"
         )
+    }
+
+    fn insert_all_sql(self, table: &str, rows: &str, condition: &str, conflict: &str) -> String {
+        let t = self.name();
+        format!(
+            "INSERT INTO {t}_{table} (id, version, body) \
+             SELECT l.id, l.version, l.body FROM {rows} AS l WHERE {condition} {conflict}"
+        )
+    }
+
+    fn update_sql(self, table: &str, id: &str) -> String {
+        let t = self.name();
+        format!(
+            "UPDATE {t}_{table} SET version = :int2, body = :bytes3 WHERE id = {id} AND version = :int1"
+        )
+    }
+
+    fn has(self, key: Option<(u128, i64)>, n: usize) -> String {
+        let (t, version) = (self.name(), n + 1);
+        key.map_or(String::new(), |_| {
+            format!(
+                " AND EXISTS (SELECT 1 FROM {t}_keys AS k WHERE k.id = :key{n} AND k.version = :int{version})"
+            )
+        })
     }
 
     /// Joins the row of this id, by the table's index. For a plain join, databases without statistics may
@@ -901,6 +837,10 @@ impl Builder<'_> {
         sql += rest;
         (sql.into(), order.into())
     }
+}
+
+fn version_of<'p>(key: Option<(u128, i64)>) -> impl Iterator<Item = Parameter<'p>> {
+    key.into_iter().flat_map(|(id, version)| [Key(id), Integer(version)])
 }
 
 /// On SQLite a part without bytes is NULL.

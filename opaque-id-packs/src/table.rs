@@ -48,7 +48,7 @@ pub(crate) struct Table {
     /// The keys with the time of their read. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
-    expected: Option<Requirements>,
+    expected: Option<Requirements<'static>>,
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: SeenVersions,
@@ -57,10 +57,24 @@ pub(crate) struct Table {
 }
 
 /// Untyped tools require nothing.
-pub(crate) struct Requirements {
-    pub(crate) encoding: &'static str,
+pub(crate) struct Requirements<'r> {
+    pub(crate) encoding: &'r str,
     pub(crate) hides_keys: bool,
     pub(crate) is_grouped: bool,
+}
+
+impl Requirements<'_> {
+    fn words(&self) -> [&str; 3] {
+        let order = match self.hides_keys {
+            true => "rows by encrypted key",
+            false => "rows in the order of their keys",
+        };
+        let groups = match self.is_grouped {
+            true => "rows in groups",
+            false => "rows without groups",
+        };
+        [self.encoding, order, groups]
+    }
 }
 
 pub(crate) struct State {
@@ -92,10 +106,19 @@ pub(crate) struct Groups {
 
 pub(crate) type Unreadable = Vec<(u128, TableError)>;
 
+/// The settings and the dictionaries by number.
+pub(crate) type Meta = Vec<(u16, StoredRow)>;
+
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) began: Instant,
     pub(crate) is_in_transaction: bool,
+}
+
+impl Context {
+    pub(crate) fn outside() -> Self {
+        Self { began: Instant::now(), is_in_transaction: false }
+    }
 }
 
 impl fmt::Debug for Table {
@@ -169,7 +192,7 @@ impl Table {
         domain: &str,
         name: TableName,
         ids: IdColumn,
-        expected: Option<Requirements>,
+        expected: Option<Requirements<'static>>,
     ) -> Result<Self, TableError> {
         let table = name.table();
         let plain = Codec::new(9, None).map_err(|source| TableError::Unreadable {
@@ -225,22 +248,27 @@ impl Table {
         self.state().ok_or_else(|| self.not_created())
     }
 
+    pub(crate) fn view<'v>(
+        &'v self,
+        context: Context,
+        groups: &'v GroupKeys,
+    ) -> Result<View<'v>, TableError> {
+        Ok(View { table: self, state: self.opened()?, context, groups })
+    }
+
     pub(crate) fn not_created(&self) -> TableError {
         TableError::NotCreated { table: self.name.to_string() }
     }
 
     pub(crate) fn settings_missing(&self) -> TableError {
-        TableError::Settings {
-            table: self.name.to_string(),
-            reason: format!(
-                "expected settings in {0}_meta, as there are rows, found none: restore {0}_meta from a backup",
-                self.name
-            ),
-        }
+        let name = &self.name;
+        self.settings_problem(format!(
+            "expected settings in {name}_meta, as there are rows, found none: restore {name}_meta from a backup"
+        ))
     }
 
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, StoredRow)>, TableError> {
-        self.statements.read(rows).ok_or_else(|| self.wrong_columns())
+        self.statements.ids().read(rows).ok_or_else(|| self.wrong_columns())
     }
 
     pub(crate) fn read_tier(
@@ -248,7 +276,9 @@ impl Table {
         tier: Tier,
         rows: Vec<Vec<Cell>>,
     ) -> Result<Vec<StoredRow>, TableError> {
-        self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
+        let ids = if tier == Tier::Keys { IdColumn::Uuid } else { self.statements.ids() };
+        let rows = ids.read(rows).ok_or_else(|| self.wrong_columns())?;
+        Ok(rows.into_iter().map(|(_, stored)| stored).collect())
     }
 
     /// The caller's transaction may be rolled back.
@@ -273,14 +303,14 @@ impl Table {
     pub(crate) fn check_state(
         &self,
         context: Context,
-        rows: Vec<Vec<Cell>>,
+        stored: Meta,
     ) -> Result<Option<StoredRow>, TableError> {
         let state = self.opened()?;
         if !state.is_committed {
-            let is_there = self.learn(context, rows)?;
+            let is_there = self.learn(context, stored)?;
             return if is_there { Ok(None) } else { Err(self.not_created()) };
         }
-        let meta = self.versions(&rows)?;
+        let meta = versions(&stored);
         if !state.matches_server(&meta) {
             // A transaction may see the state at its beginning.
             let current = state.current().filter(|_| !context.is_in_transaction);
@@ -293,7 +323,7 @@ impl Table {
                 let bytes = state.pack_codec.dictionary();
                 return Ok(Some(self.encrypt_meta(id, version, bytes)?));
             }
-            match self.learn(context, rows) {
+            match self.learn(context, stored) {
                 // The client keeps its own settings until the server has shown older ones for a minute.
                 Ok(_) | Err(TableError::Older { .. }) => {}
                 Err(problem) => return Err(problem),
@@ -306,25 +336,17 @@ impl Table {
         Ok(None)
     }
 
-    fn versions(&self, rows: &[Vec<Cell>]) -> Result<BTreeMap<i64, i64>, TableError> {
-        let version = |cells: &Vec<Cell>| match cells[..] {
-            [Cell::Integer(id), Cell::Integer(version), _] => Ok((id, version)),
-            _ => Err(self.wrong_columns()),
-        };
-        rows.iter().map(version).collect()
-    }
-
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones are
     /// ignored if another call's answer may have overtaken this one.
-    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, TableError> {
+    pub(crate) fn learn(&self, context: Context, stored: Meta) -> Result<bool, TableError> {
         let known = self.state().filter(|known| known.is_committed);
-        let meta = self.versions(&rows)?;
+        let meta = versions(&stored);
         let mut contents = None;
         let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
         let mut codecs =
             BTreeMap::from([(0, (0, Arc::new(Codec::new(1, None).map_err(unreadable)?)))]);
         let mut last_dictionary = 0;
-        for (id, stored) in self.stored_meta(rows)? {
+        for (id, stored) in stored {
             if id == 0 {
                 contents = Some((stored.version, self.read_settings(&stored)?));
                 continue;
@@ -335,7 +357,7 @@ impl Table {
             // A dictionary may be unreadable. Bodies with other dictionaries can still be read.
             if let Some(codec) = codec {
                 codecs.insert(id, codec);
-            } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored)
+            } else if let Ok(bytes) = self.open_meta(Kind::Dictionary, &stored)
                 && let Ok(codec) = Codec::new(1, Some(Dictionary::new(id, bytes)))
             {
                 codecs.insert(id, (stored.version, Arc::new(codec)));
@@ -409,19 +431,14 @@ impl Table {
     }
 
     pub(crate) fn index_in_transaction(&self) -> TableError {
-        TableError::Settings {
-            table: self.name.to_string(),
-            reason: "expected the first call of `with_index` outside of a transaction, found one"
-                .to_owned(),
-        }
+        self.settings_problem(
+            "expected the first call of `with_index` outside of a transaction, found one",
+        )
     }
 
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, TableError> {
-        self.ciphers.derive_index().ok_or_else(|| TableError::Settings {
-            table: self.name.to_string(),
-            reason: "expected a secret of your own for a blind index, found the example secret"
-                .to_owned(),
-        })
+        let expected = "expected a secret of your own for a blind index, found the example secret";
+        self.ciphers.derive_index().ok_or_else(|| self.settings_problem(expected))
     }
 
     pub(crate) fn fingerprint(&self, state: &State, text: &str) -> Result<Vec<u8>, TableError> {
@@ -431,14 +448,12 @@ impl Table {
 
     /// A column has a blind index in its name only, or in its type only.
     pub(crate) fn no_index(&self) -> TableError {
-        TableError::Settings {
-            table: self.name.to_string(),
-            reason: "expected a blind index, by `with_index` of the column and `ColumnName::index`, found only one of them or none"
-                .to_owned(),
-        }
+        self.settings_problem(
+            "expected a blind index, by `with_index` of the column and `ColumnName::index`, found only one of them or none",
+        )
     }
 
-    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, StoredRow)>, TableError> {
+    pub(crate) fn read_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Meta, TableError> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.wrong_columns())?;
@@ -451,24 +466,19 @@ impl Table {
     }
 
     /// Returns the settings and the dictionaries that are not under the current secret, encrypted again.
-    pub(crate) fn reencrypt_meta(
-        &self,
-        rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<Result<StoredRow, TableError>>, TableError> {
+    pub(crate) fn reencrypt_meta(&self, mut stored: Meta) -> Vec<Result<StoredRow, TableError>> {
         let current = self.cipher().header(0);
-        let mut stored = self.stored_meta(rows)?;
         stored.retain(|(_, stored)| !stored.body.starts_with(&current));
         let reencrypt = |(id, stored): (u16, StoredRow)| {
-            let plaintext = self.read_meta(meta_kind(id), &stored)?;
+            let plaintext = self.open_meta(meta_kind(id), &stored)?;
             self.encrypt_meta(id, stored.version + 1, &plaintext)
         };
-        Ok(stored.into_iter().map(reencrypt).collect())
+        stored.into_iter().map(reencrypt).collect()
     }
 
-    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<TableError>, TableError> {
-        let stored = self.stored_meta(rows)?.into_iter();
-        let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
-        Ok(stored.filter_map(read).collect())
+    pub(crate) fn verify_meta(&self, stored: Meta) -> impl Iterator<Item = TableError> {
+        let open = |(id, stored)| self.open_meta(meta_kind(id), &stored).err();
+        stored.into_iter().filter_map(open)
     }
 
     pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], TableError> {
@@ -495,30 +505,16 @@ impl Table {
     }
 
     fn check(&self, contents: &TableMetadata) -> Result<(), TableError> {
-        let order = |hides_keys| match hides_keys {
-            true => "rows by encrypted key",
-            false => "rows in the order of their keys",
-        };
-        let groups = |is_grouped| match is_grouped {
-            true => "rows in groups",
-            false => "rows without groups",
-        };
-        let mismatch = |expected: &str, found: &str| TableError::Mismatch {
-            table: self.name.to_string(),
-            expected: expected.to_owned(),
-            found: found.to_owned(),
-        };
         if let Some(expected) = &self.expected {
-            if contents.encoding != expected.encoding {
-                return Err(mismatch(expected.encoding, &contents.encoding));
-            }
-            if contents.order.is_some() != expected.hides_keys {
-                let (expected, found) = (order(expected.hides_keys), order(!expected.hides_keys));
-                return Err(mismatch(expected, found));
-            }
-            if contents.groups.is_some() != expected.is_grouped {
-                let (expected, found) = (groups(expected.is_grouped), groups(!expected.is_grouped));
-                return Err(mismatch(expected, found));
+            let found = Requirements {
+                encoding: &contents.encoding,
+                hides_keys: contents.order.is_some(),
+                is_grouped: contents.groups.is_some(),
+            };
+            for (expected, found) in expected.words().into_iter().zip(found.words()) {
+                if expected != found {
+                    return Err(self.mismatch(expected, found));
+                }
             }
         }
         self.check_settings(contents)
@@ -528,10 +524,8 @@ impl Table {
         let is_written_through = contents.groups.is_some() && contents.settings.write_through;
         let through = "expected a table with groups to have recent rows, found write_through";
         let problem = contents.settings.problem();
-        match problem.or_else(|| is_written_through.then(|| through.to_owned())) {
-            None => Ok(()),
-            Some(reason) => Err(TableError::Settings { table: self.name.to_string(), reason }),
-        }
+        let problem = problem.or_else(|| is_written_through.then(|| through.to_owned()));
+        problem.map_or(Ok(()), |problem| Err(self.settings_problem(problem)))
     }
 
     /// An `update` that inserts a recent row does not see another client's simultaneous write into the pack,
@@ -542,28 +536,24 @@ impl Table {
         to: &TableMetadata,
     ) -> Result<(), TableError> {
         let name = |contents: &TableMetadata| match contents.settings.write_through {
-            true => "rows that are written through".to_owned(),
-            false => "rows that are written into the recent table".to_owned(),
+            true => "rows that are written through",
+            false => "rows that are written into the recent table",
         };
         match from.settings.write_through == to.settings.write_through {
             true => Ok(()),
-            false => Err(TableError::Mismatch {
-                table: self.name.to_string(),
-                expected: name(to),
-                found: name(from),
-            }),
+            false => Err(self.mismatch(name(to), name(from))),
         }
     }
 
     fn read_settings(&self, stored: &StoredRow) -> Result<TableMetadata, TableError> {
-        let json = self.read_meta(Kind::Settings, stored)?;
-        serde_json::from_slice(&json).map_err(|error| TableError::Settings {
-            table: self.name.to_string(),
-            reason: format!("a newer version of this library may have written them: {error}"),
+        let json = self.open_meta(Kind::Settings, stored)?;
+        serde_json::from_slice(&json).map_err(|error| {
+            let newer = "a newer version of this library may have written them";
+            self.settings_problem(format!("{newer}: {error}"))
         })
     }
 
-    fn read_meta(&self, kind: Kind, stored: &StoredRow) -> Result<Vec<u8>, TableError> {
+    fn open_meta(&self, kind: Kind, stored: &StoredRow) -> Result<Vec<u8>, TableError> {
         match self.read_small(kind, stored)? {
             Row::Value(value) => Ok(value.to_vec()),
             Row::Deleted => {
@@ -679,10 +669,10 @@ impl Table {
             return Vec::new();
         };
         let values = self.statements.read_values(rows).unwrap_or_default();
-        let groups = values.iter().filter_map(|(id, body)| self.group_of_value(*id, body));
+        let groups = values.iter().filter_map(|value| self.group_of_value(value.id, &value.body));
         let mut groups: Vec<_> = groups.collect();
-        for (tier, stored) in self.statements.read(rows.to_vec()).unwrap_or_default() {
-            groups.extend(self.groups_of(&state, tier, &stored));
+        for (tier, stored) in self.statements.ids().read(rows.to_vec()).unwrap_or_default() {
+            groups.extend(self.groups_of(&state, tier.kind(), &stored));
         }
         groups.sort_unstable();
         groups.dedup();
@@ -690,30 +680,12 @@ impl Table {
     }
 
     /// Stops at unreadable parts.
-    fn groups_of(&self, state: &State, tier: Tier, stored: &StoredRow) -> Vec<u128> {
-        let kind = match tier {
-            Tier::Packs => Kind::Pack,
-            Tier::Recent | Tier::Keys => Kind::Row,
-        };
+    fn groups_of(&self, state: &State, kind: Kind, stored: &StoredRow) -> Vec<u128> {
         match self.open(state, kind, stored) {
-            Ok((_, plaintext)) if kind == Kind::Row => {
-                Row::group_in(&plaintext).into_iter().collect()
-            }
-            Ok((_, plaintext)) => Pack::groups(stored.id, &plaintext),
+            Ok((_, plaintext)) if kind == Kind::Pack => Pack::groups(stored.id, &plaintext),
+            Ok((_, plaintext)) => Row::group_in(&plaintext).into_iter().collect(),
             Err(_) => Vec::new(),
         }
-    }
-
-    pub(crate) fn has_erased(
-        &self,
-        state: &State,
-        tier: Tier,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-    ) -> bool {
-        let body_groups =
-            if tier == Tier::Keys { Vec::new() } else { self.groups_of(state, tier, stored) };
-        body_groups.iter().any(|id| groups.contains(*id) && groups.key(*id).is_none())
     }
 
     pub(crate) fn encrypt_meta(
@@ -731,129 +703,23 @@ impl Table {
         version: i64,
         contents: &TableMetadata,
     ) -> Result<StoredRow, TableError> {
-        let json = serde_json::to_vec(contents).map_err(|error| TableError::Settings {
-            table: self.name.to_string(),
-            reason: error.to_string(),
-        })?;
+        let json = serde_json::to_vec(contents);
+        let json = json.map_err(|error| self.settings_problem(error.to_string()))?;
         self.encrypt_meta(0, version, &json)
-    }
-
-    pub(crate) fn encrypt_row(
-        &self,
-        state: &State,
-        id: u128,
-        row: &Row,
-        groups: &GroupKeys,
-    ) -> Result<StoredRow, TableError> {
-        if let Row::Value(value) = row {
-            self.check_group(state, Kind::Row, id, value)?;
-        }
-        let codec = state.row_codec();
-        let plaintext = row
-            .encode(codec, state.contents.settings.row_padding, groups)
-            .map_err(|source| self.unwritable(Kind::Row, id, source))?;
-        self.check_len(Kind::Row, id, plaintext.len())?;
-        let cipher = state.groups.as_ref();
-        Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
-    }
-
-    /// A row without a group would survive the erasure.
-    fn check_group(
-        &self,
-        state: &State,
-        kind: Kind,
-        id: u128,
-        value: &Value,
-    ) -> Result<(), TableError> {
-        match state.groups.is_some() && value.group.is_none() {
-            false => Ok(()),
-            true => Err(TableError::Value {
-                location: self.location(kind, id),
-                reason: "expected a value of a group, because there are groups, found one without"
-                    .to_owned(),
-            }),
-        }
-    }
-
-    /// `None` marks a value of an erased group.
-    pub(crate) fn encrypt_value(
-        &self,
-        state: &State,
-        id: u128,
-        value: Option<Value>,
-        groups: &GroupKeys,
-    ) -> Result<Vec<u8>, TableError> {
-        let codec = &state.row_codec;
-        value.iter().try_for_each(|value| self.check_group(state, Kind::Value, id, value))?;
-        let plaintext = value
-            .map_or(Row::Deleted, Row::Value)
-            .encode(codec, state.contents.settings.row_padding, groups)
-            .map_err(|source| self.unwritable(Kind::Value, id, source))?;
-        self.check_len(Kind::Value, id, plaintext.len())?;
-        let cipher = state.groups.as_ref();
-        Ok(self.encrypt(cipher, Kind::Value, id, 0, codec, &plaintext).body)
-    }
-
-    pub(crate) fn open_value(
-        &self,
-        state: &State,
-        id: u128,
-        body: &[u8],
-        groups: &GroupKeys,
-    ) -> Result<Value, TableError> {
-        let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
-        if !state.has_dictionary(dictionary) {
-            let location = self.location(Kind::Value, id);
-            return Err(TableError::UnknownDictionary { location, dictionary });
-        }
-        let stored = StoredRow::new(id, 0, body.to_owned());
-        let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
-        let unreadable = |source| self.unreadable(Kind::Value, id, source);
-        match Row::decode(&plaintext, codec, groups).map_err(unreadable)? {
-            Row::Value(value) => Ok(value),
-            Row::Deleted => Err(TableError::Erased { location: self.location(Kind::Value, id) }),
-        }
     }
 
     pub(crate) fn group_of_value(&self, id: u128, body: &[u8]) -> Option<u128> {
         let state = self.state().filter(|state| state.groups.is_some())?;
-        let stored = StoredRow::new(id, 0, body.to_owned());
-        let (_, plaintext) = self.open(&state, Kind::Value, &stored).ok()?;
-        Row::group_in(&plaintext)
+        self.groups_of(&state, Kind::Value, &StoredRow::new(id, 0, body.to_owned())).pop()
     }
 
     pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), TableError> {
         match len <= MAX_VALUE {
             true => Ok(()),
-            false => Err(TableError::Value {
-                location: self.location(kind, id),
-                reason: format!(
-                    "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
-                ),
-            }),
+            false => Err(self.invalid(kind, id, format!(
+                "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
+            ))),
         }
-    }
-
-    pub(crate) fn open_row(
-        &self,
-        state: &State,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-    ) -> Result<Row, TableError> {
-        let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
-        Row::decode(&plaintext, codec, groups)
-            .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
-    }
-
-    pub(crate) fn encrypt_pack(
-        &self,
-        state: &State,
-        codec: &Codec,
-        (id, version): (u128, i64),
-        plaintext: &[u8],
-    ) -> StoredRow {
-        let cipher = state.groups.as_ref();
-        self.encrypt(cipher, Kind::Pack, id, version, codec, plaintext)
     }
 
     fn encrypt(
@@ -877,61 +743,6 @@ impl Table {
         StoredRow::new(id, version, body)
     }
 
-    /// The pack must not be older than the version that was seen before the call.
-    pub(crate) fn open_pack(
-        &self,
-        state: &State,
-        context: Context,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-    ) -> Result<Arc<Pack>, TableError> {
-        let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
-        unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
-    }
-
-    /// Omits the unreadable rows of groups. The second result has their places with the problem.
-    pub(crate) fn open_readable(
-        &self,
-        state: &State,
-        context: Context,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
-        let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
-        self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let decoded = Pack::decode_readable(stored.id, &plaintext, codec, groups);
-        let decoded = decoded.map_err(|source| self.unreadable(Kind::Pack, stored.id, source));
-        let (pack, unreadable) = decoded?;
-        self.check_end(stored, pack.end)?;
-        let problem = |(place, source)| {
-            (place, TableError::Unreadable { location: self.location_of_row(place), source })
-        };
-        Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
-    }
-
-    /// Returns the pack's end and the value of one key.
-    pub(crate) fn find_in_pack(
-        &self,
-        state: &State,
-        context: Context,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-        key: u128,
-    ) -> Result<(Option<u128>, Option<Value>), TableError> {
-        let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
-        self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let (end, value) = Pack::find(stored.id, &plaintext, codec, groups, key).map_err(
-            |source| match source {
-                FormatError::NoGroupKey => {
-                    TableError::Unreadable { location: self.location_of_row(key), source }
-                }
-                source => self.unreadable(Kind::Pack, stored.id, source),
-            },
-        )?;
-        self.check_end(stored, end)?;
-        Ok((end, value))
-    }
-
     /// A pack must not reach into the next one (I4). An old body from before a split does.
     pub(crate) fn check_end(
         &self,
@@ -943,23 +754,6 @@ impl Table {
             (Some(end), Some(next)) if end <= next => Ok(()),
             _ => Err(TableError::Overlap { location: self.location(Kind::Pack, stored.id) }),
         }
-    }
-
-    pub(crate) fn open_and_cache(
-        &self,
-        state: &State,
-        context: Context,
-        stored: &StoredRow,
-        groups: &GroupKeys,
-    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
-        let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
-        // A transaction may see rows that are later rolled back.
-        let is_whole = unreadable.is_empty() && !context.is_in_transaction;
-        if let Some(cache) = self.cache().filter(|_| is_whole) {
-            let (version, len) = (stored.version, stored.body.len());
-            cache.insert(Cached { version, pack: Arc::clone(&pack), len });
-        }
-        Ok((pack, unreadable))
     }
 
     /// A pack or the settings must not be older than the state that was seen before the call. A transaction
@@ -1014,6 +808,22 @@ impl Table {
         TableError::Columns { table: self.name.to_string() }
     }
 
+    pub(crate) fn settings_problem(&self, reason: impl Into<String>) -> TableError {
+        TableError::Settings { table: self.name.to_string(), reason: reason.into() }
+    }
+
+    pub(crate) fn mismatch(&self, expected: &str, found: &str) -> TableError {
+        TableError::Mismatch {
+            table: self.name.to_string(),
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        }
+    }
+
+    pub(crate) fn invalid(&self, kind: Kind, id: u128, reason: impl Into<String>) -> TableError {
+        TableError::Value { location: self.location(kind, id), reason: reason.into() }
+    }
+
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> TableError {
         TableError::Unreadable { location: self.location(kind, id), source }
     }
@@ -1044,6 +854,157 @@ impl Table {
     }
 }
 
+/// The table as a call knows it, for the bodies of rows, values and packs.
+pub(crate) struct View<'v> {
+    pub(crate) table: &'v Table,
+    pub(crate) state: Arc<State>,
+    context: Context,
+    pub(crate) groups: &'v GroupKeys,
+}
+
+impl View<'_> {
+    pub(crate) fn has_erased(&self, kind: Kind, stored: &StoredRow) -> bool {
+        let groups = self.table.groups_of(&self.state, kind, stored);
+        groups.iter().any(|id| self.groups.is_erased(*id))
+    }
+
+    pub(crate) fn encrypt_row(&self, id: u128, row: &Row) -> Result<StoredRow, TableError> {
+        self.encrypt(Kind::Row, id, random_version(), self.state.row_codec(), row)
+    }
+
+    /// `None` marks a value of an erased group.
+    pub(crate) fn encrypt_value(
+        &self,
+        id: u128,
+        value: Option<Value>,
+    ) -> Result<Vec<u8>, TableError> {
+        let row = value.map_or(Row::Deleted, Row::Value);
+        Ok(self.encrypt(Kind::Value, id, 0, &self.state.row_codec, &row)?.body)
+    }
+
+    fn encrypt(
+        &self,
+        kind: Kind,
+        id: u128,
+        version: i64,
+        codec: &Codec,
+        row: &Row,
+    ) -> Result<StoredRow, TableError> {
+        let (table, groups) = (self.table, self.state.groups.as_ref());
+        // A row without a group would survive the erasure.
+        if groups.is_some() && matches!(row, Row::Value(value) if value.group.is_none()) {
+            let reason = "expected a value of a group, because there are groups, found one without";
+            return Err(table.invalid(kind, id, reason));
+        }
+        let plaintext = row
+            .encode(codec, self.state.contents.settings.row_padding, self.groups)
+            .map_err(|source| table.unwritable(kind, id, source))?;
+        table.check_len(kind, id, plaintext.len())?;
+        Ok(table.encrypt(groups, kind, id, version, codec, &plaintext))
+    }
+
+    /// The codec is that of the plaintext.
+    pub(crate) fn encrypt_pack(
+        &self,
+        codec: &Codec,
+        (id, version): (u128, i64),
+        plaintext: &[u8],
+    ) -> StoredRow {
+        let groups = self.state.groups.as_ref();
+        self.table.encrypt(groups, Kind::Pack, id, version, codec, plaintext)
+    }
+
+    pub(crate) fn open_value(&self, id: u128, body: &[u8]) -> Result<Value, TableError> {
+        let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
+        let location = || self.table.location(Kind::Value, id);
+        if !self.state.has_dictionary(dictionary) {
+            return Err(TableError::UnknownDictionary { location: location(), dictionary });
+        }
+        match self.open(Kind::Value, &StoredRow::new(id, 0, body.to_owned()))? {
+            Row::Value(value) => Ok(value),
+            Row::Deleted => Err(TableError::Erased { location: location() }),
+        }
+    }
+
+    pub(crate) fn open_row(&self, stored: &StoredRow) -> Result<Row, TableError> {
+        self.open(Kind::Row, stored)
+    }
+
+    fn open(&self, kind: Kind, stored: &StoredRow) -> Result<Row, TableError> {
+        let (codec, plaintext) = self.table.open(&self.state, kind, stored)?;
+        Row::decode(&plaintext, codec, self.groups)
+            .map_err(|source| self.table.unreadable(kind, stored.id, source))
+    }
+
+    /// The pack must not be older than the version that was seen before the call.
+    pub(crate) fn open_pack(&self, stored: &StoredRow) -> Result<Arc<Pack>, TableError> {
+        let (pack, unreadable) = self.open_readable(stored)?;
+        unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
+    }
+
+    /// Omits the unreadable rows of groups. The second result has their places with the problem.
+    pub(crate) fn open_readable(
+        &self,
+        stored: &StoredRow,
+    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
+        let table = self.table;
+        let (codec, plaintext) = self.open_body(stored)?;
+        let (pack, unreadable) =
+            Pack::decode_readable(stored.id, &plaintext, codec, self.groups)
+                .map_err(|source| table.unreadable(Kind::Pack, stored.id, source))?;
+        table.check_end(stored, pack.end)?;
+        let problem = |(place, source)| {
+            (place, TableError::Unreadable { location: table.location_of_row(place), source })
+        };
+        Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
+    }
+
+    /// Returns the pack's end and the value of one key.
+    pub(crate) fn find_in_pack(
+        &self,
+        stored: &StoredRow,
+        key: u128,
+    ) -> Result<(Option<u128>, Option<Value>), TableError> {
+        let table = self.table;
+        let (codec, plaintext) = self.open_body(stored)?;
+        let (end, value) =
+            Pack::find(stored.id, &plaintext, codec, self.groups, key).map_err(|source| {
+                match source {
+                    FormatError::NoGroupKey => {
+                        TableError::Unreadable { location: table.location_of_row(key), source }
+                    }
+                    source => table.unreadable(Kind::Pack, stored.id, source),
+                }
+            })?;
+        table.check_end(stored, end)?;
+        Ok((end, value))
+    }
+
+    fn open_body(&self, stored: &StoredRow) -> Result<(&Codec, Plaintext), TableError> {
+        let opened = self.table.open(&self.state, Kind::Pack, stored)?;
+        self.check_age(stored.id, stored.version)?;
+        Ok(opened)
+    }
+
+    pub(crate) fn check_age(&self, pack: u128, version: i64) -> Result<(), TableError> {
+        self.table.check_age(self.context, Kind::Pack, pack, count(version))
+    }
+
+    pub(crate) fn open_and_cache(
+        &self,
+        stored: &StoredRow,
+    ) -> Result<(Arc<Pack>, Unreadable), TableError> {
+        let (pack, unreadable) = self.open_readable(stored)?;
+        // A transaction may see rows that are later rolled back.
+        let is_whole = unreadable.is_empty() && !self.context.is_in_transaction;
+        if let Some(cache) = self.table.cache().filter(|_| is_whole) {
+            let (version, len) = (stored.version, stored.body.len());
+            cache.insert(Cached { version, pack: Arc::clone(&pack), len });
+        }
+        Ok((pack, unreadable))
+    }
+}
+
 fn location(ids: IdColumn, table: &str, kind: Kind, id: u128) -> Location {
     let (name, id) = match kind {
         Kind::Row => (format!("a row of {table}_recent"), Some(ids.display(id))),
@@ -1058,11 +1019,12 @@ fn location(ids: IdColumn, table: &str, kind: Kind, id: u128) -> Location {
     Location { name, id }
 }
 
+fn versions(stored: &[(u16, StoredRow)]) -> BTreeMap<i64, i64> {
+    stored.iter().map(|(id, stored)| (i64::from(*id), stored.version)).collect()
+}
+
 fn meta_kind(id: u16) -> Kind {
-    match id {
-        0 => Kind::Settings,
-        _ => Kind::Dictionary,
-    }
+    if id == 0 { Kind::Settings } else { Kind::Dictionary }
 }
 
 fn place(kind: Kind, id: u128, version: i64) -> Place {

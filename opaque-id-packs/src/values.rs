@@ -6,11 +6,9 @@ use std::time::SystemTime;
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::resource::{InternalId, ReprOf};
-use opaque_id_sql::Dialect;
+use opaque_id_core::resource::InternalId;
 
-use crate::call::{Conversion, Converted, Disconnected, PackCall, Reader, Verified};
-use crate::calls::Calls;
+use crate::call::{Calls, Conversion, Converted, Disconnected, PackCall, Reader, Verified};
 use crate::column::ColumnName;
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
@@ -19,10 +17,9 @@ use crate::format::{GroupKeys, Kind, PackCipher, Value};
 use crate::index::Fingerprint;
 use crate::name::TableName;
 use crate::order;
-use crate::settings::{Settings, TableMetadata};
-use crate::statement::Statements;
+use crate::settings::Settings;
 use crate::stored::Tier;
-use crate::table::Requirements;
+use crate::table::{Context, Requirements};
 
 /// No value of these types is contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
@@ -33,38 +30,26 @@ type Normalize<V> = Arc<dyn Fn(&V) -> String + Send + Sync>;
 /// The content of every adapter's `EncryptedColumn`. It dereferences to `Calls` for the calls without types.
 pub struct Values<T, V, E> {
     calls: Calls,
-    normalize: Option<Normalize<V>>,
-    accepts_plaintext_until: Option<SystemTime>,
+    pub(crate) normalize: Option<Normalize<V>>,
+    pub(crate) accepts_plaintext_until: Option<SystemTime>,
     types: Types<T, V, E>,
 }
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
-    /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
-    pub fn open(
+    /// Opens the column. With settings, the call writes them if there are none.
+    pub fn open<'c>(
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<'static, ()>), TableError> {
-        let ids = order::id_column::<ReprOf<T>>(false);
-        let expected =
-            Requirements { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
-        let contents =
-            settings.map(|settings| TableMetadata::new(settings, E::NAME, false, E::IS_GROUPED));
-        let contents = contents.as_ref();
-        let (calls, call) =
-            Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, true)?;
-        let (normalize, accepts_plaintext_until) = (None, None);
-        Ok((Self { calls, normalize, accepts_plaintext_until, types: PhantomData }, call))
-    }
-
-    #[must_use]
-    pub fn normalize(self, normalize: impl Fn(&V) -> String + Send + Sync + 'static) -> Self {
-        Self { normalize: Some(Arc::new(normalize)), ..self }
-    }
-
-    #[must_use]
-    pub fn accept_plaintext_until(self, time: SystemTime) -> Self {
-        Self { accepts_plaintext_until: Some(time), ..self }
+    ) -> Result<PackCall<'c, Self>, TableError>
+    where
+        Self: 'c,
+    {
+        let (hides_keys, is_grouped) = (false, E::IS_GROUPED);
+        let expected = Requirements { encoding: E::NAME, hides_keys, is_grouped };
+        let call = Calls::open_typed::<T>(keyring, name, expected, settings, true)?;
+        let (normalize, accepts_plaintext_until, types) = (None, None, PhantomData);
+        Ok(call.map(move |calls| Self { calls, normalize, accepts_plaintext_until, types }))
     }
 
     pub fn fingerprint(&self, value: &V) -> Result<Fingerprint<T>, TableError> {
@@ -119,7 +104,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     fn reader(&self, column: &ColumnName) -> Result<Reader<'_>, TableError> {
-        if column.has_index() != self.normalize.is_some() {
+        if column.index.is_some() != self.normalize.is_some() {
             return Err(self.table.no_index());
         }
         Ok(Box::new(|bytes| {
@@ -128,26 +113,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             let text = self.normalize.as_ref().map(|normalize| normalize(&value));
             Ok((Value::new(bytes.to_vec(), group), text))
         }))
-    }
-
-    /// Returns the statements that create the tables.
-    ///
-    /// # Panics
-    /// If the column's name is invalid.
-    #[must_use]
-    #[track_caller]
-    pub fn create_sql(dialect: Dialect, name: &str) -> String {
-        Statements::create_column_sql(dialect, TableName::new(name).table(), E::IS_GROUPED)
-    }
-
-    /// Returns the statements that drop the tables.
-    ///
-    /// # Panics
-    /// If the column's name is invalid.
-    #[must_use]
-    #[track_caller]
-    pub fn drop_sql(name: &str) -> String {
-        Statements::drop_column_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
     pub fn train<'v>(
@@ -234,7 +199,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
 
     fn encoded(&self, id: T::Internal, value: &V) -> (u128, Result<Value, TableError>) {
         let id = order::number(*id.as_repr());
-        let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason));
+        let bytes = E::encode(value).map_err(|reason| self.table.invalid(Kind::Value, id, reason));
         (id, bytes.and_then(|bytes| Ok(Value::new(bytes, self.group(value)?))))
     }
 
@@ -244,13 +209,13 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         value: Value,
         groups: &GroupKeys,
     ) -> Result<Encrypted<T, V>, TableError> {
-        let state = self.table.opened()?;
-        self.table.encrypt_value(&state, id, Some(value), groups).map(Encrypted::from_bytes)
+        let view = self.table.view(Context::outside(), groups)?;
+        view.encrypt_value(id, Some(value)).map(Encrypted::from_bytes)
     }
 
     fn decrypt_with(&self, id: u128, body: &[u8], groups: &GroupKeys) -> Result<V, TableError> {
-        let value = self.table.open_value(&*self.table.opened()?, id, body, groups)?;
-        E::decode(&value).map_err(|reason| self.invalid_value(id, reason))
+        let value = self.table.view(Context::outside(), groups)?.open_value(id, body)?;
+        E::decode(&value).map_err(|reason| self.table.invalid(Kind::Value, id, reason))
     }
 
     fn group(&self, value: &V) -> Result<Option<u128>, TableError> {
@@ -262,10 +227,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
         let header = self.table.current_header(Tier::Recent);
         header.is_ok_and(|header| encrypted.as_bytes().starts_with(&header))
-    }
-
-    fn invalid_value(&self, id: u128, reason: String) -> TableError {
-        TableError::Value { location: self.table.location(Kind::Value, id), reason }
     }
 }
 

@@ -8,7 +8,7 @@ use opaque_id_sql::statement::Cell;
 use uuid::Uuid;
 
 use crate::error::TableError;
-use crate::format::vectors::{self, Body, bytes, number};
+use crate::format::vectors::{self, Body, PackedRow, bytes, number};
 use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
 use crate::group::Group;
 use crate::id_column::IdColumn;
@@ -25,10 +25,8 @@ fn opened(vector: &vectors::Table) -> Table {
     let name = TableName::new(&vector.table).context(&vector.context);
     let keyring = vector.keyring().into();
     let table = Table::new(keyring, &vector.domain, name, IdColumn::Uuid, None).expect("a table");
-    let meta = vector.bodies.iter().filter(|body| matches!(body.kind, 3 | 4)).map(|body| {
-        let id = i64::try_from(body.id()).expect("a number");
-        vec![Cell::Integer(id), Cell::Integer(body.version), Cell::Bytes(body.body())]
-    });
+    let meta = vector.bodies.iter().filter(|body| matches!(body.kind, 3 | 4));
+    let meta = meta.map(|body| (u16::try_from(body.id()).expect("a number"), stored(body)));
     assert_eq!(table.learn(context(), meta.collect()), Ok(true));
     table
 }
@@ -99,29 +97,30 @@ fn rows_and_packs_come_out_and_are_written_again() {
         let table = opened(&vector);
         let state = table.opened().expect("settings");
         let groups = keys(&table, &vector, false);
+        let view = table.view(context(), &groups).expect("settings");
         for body in vector.bodies.iter().filter(|body| body.kind == 1) {
             let row = body.row.as_deref().map(|row| value(row, body.group.as_deref()));
             let row = row.map_or(Row::Deleted, Row::Value);
-            assert_eq!(table.open_row(&state, &stored(body), &groups), Ok(row.clone()));
-            let again = table.encrypt_row(&state, body.id(), &row, &groups).expect("a row");
-            assert_eq!(table.open_row(&state, &again, &groups), Ok(row));
+            assert_eq!(view.open_row(&stored(body)), Ok(row.clone()));
+            let again = view.encrypt_row(body.id(), &row).expect("a row");
+            assert_eq!(view.open_row(&again), Ok(row));
         }
         for body in vector.bodies.iter().filter(|body| body.kind == 2) {
             let rows = body.rows.as_ref().expect("rows").iter();
-            let rows = rows.map(|(key, row, group)| (number(key), value(row, group.as_deref())));
+            let rows =
+                rows.map(|PackedRow(key, row, group)| (number(key), value(row, group.as_deref())));
             let end = body.end.as_deref().map(number);
             let pack = Arc::new(Pack { id: body.id(), end, rows: rows.collect() });
-            let open = |stored: &StoredRow| table.open_pack(&state, context(), stored, &groups);
-            assert_eq!(open(&stored(body)), Ok(Arc::clone(&pack)));
+            assert_eq!(view.open_pack(&stored(body)), Ok(Arc::clone(&pack)));
             for (key, row) in &pack.rows {
-                let found = table.find_in_pack(&state, context(), &stored(body), &groups, *key);
+                let found = view.find_in_pack(&stored(body), *key);
                 assert_eq!(found, Ok((end, Some(row.clone()))));
             }
             let padding = state.contents.settings.pack_padding;
             let again = pack.encode(state.pack_codec(), padding, &groups).expect("a pack");
-            let again =
-                table.encrypt_pack(&state, state.pack_codec(), (body.id(), body.version), &again);
-            assert_eq!(open(&again), Ok(pack));
+            let place = (body.id(), body.version);
+            let again = view.encrypt_pack(state.pack_codec(), place, &again);
+            assert_eq!(view.open_pack(&again), Ok(pack));
         }
     }
 }
@@ -130,7 +129,6 @@ fn rows_and_packs_come_out_and_are_written_again() {
 fn groups_are_read_with_their_own_keys_only() {
     let vector = vectors::tables().pop().expect("a table with groups");
     let table = opened(&vector);
-    let state = table.opened().expect("settings");
     let known = keys(&table, &vector, false);
     let marks = keys(&table, &vector, true);
     let ids: Vec<_> = vector.groups.iter().map(|(_, id)| number(id)).collect();
@@ -144,14 +142,15 @@ fn groups_are_read_with_their_own_keys_only() {
         if !is_pack && body.kind != 1 {
             continue;
         }
-        let read = |groups: &GroupKeys| match is_pack {
-            true => table
-                .open_pack(&state, context(), &stored(body), groups)
-                .map(|pack| pack.rows.clone()),
-            false => table.open_row(&state, &stored(body), groups).map(|row| match row {
-                Row::Value(value) => vec![(body.id(), value)],
-                Row::Deleted => Vec::new(),
-            }),
+        let read = |groups: &GroupKeys| {
+            let view = table.view(context(), groups)?;
+            match is_pack {
+                true => view.open_pack(&stored(body)).map(|pack| pack.rows.clone()),
+                false => view.open_row(&stored(body)).map(|row| match row {
+                    Row::Value(value) => vec![(body.id(), value)],
+                    Row::Deleted => Vec::new(),
+                }),
+            }
         };
         let rows = read(&known).expect("rows");
         assert_eq!(

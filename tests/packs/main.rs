@@ -163,23 +163,19 @@ fn accidents(kind: Engine, campaign: Campaign, time: Duration, kills: u32) -> Re
 /// Returns the server's options. It is durable unless the campaign says otherwise. It has no TLS, because TLS takes most of a
 /// client's time to connect.
 fn options(kind: Engine, campaign: Campaign) -> Vec<String> {
-    let is_forgetful = campaign == Campaign::Forgetful;
-    let options: &[&str] = match kind {
-        Engine::Postgres if is_forgetful => &["-c", "synchronous_commit=off"],
-        Engine::Postgres => &[],
-        Engine::Mysql if is_forgetful => &[
-            "--tls-version=",
-            "--max-connect-errors=1000000",
-            "--innodb-flush-log-at-trx-commit=0",
-            "--skip-log-bin",
-        ],
-        Engine::Mysql => &["--tls-version=", "--max-connect-errors=1000000"],
-        _ if is_forgetful => {
-            &["--skip-ssl", "--max-connect-errors=1000000", "--innodb-flush-log-at-trx-commit=0"]
-        }
-        _ => &["--skip-ssl", "--max-connect-errors=1000000"],
+    let (options, forgetful): (&[&str], &[&str]) = match kind {
+        Engine::Postgres => (&[], &["-c", "synchronous_commit=off"]),
+        Engine::Mysql => (
+            &["--tls-version=", "--max-connect-errors=1000000"],
+            &["--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"],
+        ),
+        _ => (
+            &["--skip-ssl", "--max-connect-errors=1000000"],
+            &["--innodb-flush-log-at-trx-commit=0"],
+        ),
     };
-    options.iter().map(ToString::to_string).collect()
+    let forgetful = if campaign == Campaign::Forgetful { forgetful } else { &[] };
+    options.iter().chain(forgetful).map(ToString::to_string).collect()
 }
 
 /// The clients.

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use opaque_id_core::IdRange;
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_packs::__private::PackCall;
-use opaque_id_packs::{Merged, Raw, Settings, TableError, TableName, Update};
+use opaque_id_packs::{Merged, Settings, TableError, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::ConnectionState;
 use opaque_id_sql::statement::{Answer, Statement};
 use opaque_id_tests::{Result, random::Random};
 
 use crate::world::{
-    INSIDE, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, keyring, noise, number,
-    value,
+    INSIDE, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, create_sql, id, keyring, noise,
+    number, refusal, similar, similar_rows, value,
 };
 
 /// Returns the answer to the first statement of a call.
@@ -36,8 +37,7 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
     world.finish_outside(table.configure(settings()))?;
     world.execute(old)?;
-    let late = world.finish_outside(table.configure(settings()));
-    let refused = late.err().ok_or("took old settings")?;
+    let refused = refusal(world.finish_outside(table.configure(settings())))?;
     assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
     let mut inside = SteppedCall::new(table.configure(settings()), INSIDE);
     assert!(world.step(&mut inside)? && inside.statement().is_some());
@@ -47,8 +47,7 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
 /// Another task of the same process sees newer writes between the read of packs and their use.
 #[test]
 fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let rows = similar_rows();
     let (mut world, writer) = World::with_table()?;
     let reader = world.table(None)?;
     world.put_all(&writer, &rows)?;
@@ -83,8 +82,7 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
 /// The client that adds its dictionary first is second to write the settings.
 #[test]
 fn the_later_of_two_new_dictionaries_stays() -> Result {
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let rows = similar_rows();
     let (mut world, table) = World::with_table()?;
     world.put_all(&table, &rows)?;
     let mut slow = SteppedCall::new(table.train(1_024), OUTSIDE);
@@ -94,15 +92,14 @@ fn the_later_of_two_new_dictionaries_stays() -> Result {
     world.finish_outside(table.train(1_024))?;
     world.put_all(&table, &rows[..3])?;
     world.end(slow)?;
-    assert_eq!(world.finish_outside(table.verify(None, None, |_| {}))?.problems, []);
+    assert_eq!(world.problems(&table)?, []);
     Ok(())
 }
 
 /// Rows that a sweep has written before it sees a new dictionary need the previous one.
 #[test]
 fn a_sweep_keeps_dictionaries_beside_training() -> Result {
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let rows = similar_rows();
     let (mut world, table) = World::with_table()?;
     world.put_all(&table, &rows)?;
     world.merge(&table)?;
@@ -117,11 +114,11 @@ fn a_sweep_keeps_dictionaries_beside_training() -> Result {
     world.put_all(&other, &rows[1_000..])?;
     let swept = world.end(sweep)?;
     assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
-    assert_eq!(world.finish_outside(table.verify(None, None, |_| {}))?.problems, []);
+    assert_eq!(world.problems(&table)?, []);
     // The next sweep deletes them.
     let swept = world.finish_outside(table.rekey(None, Some(Duration::ZERO), |_| {}))?;
     assert_eq!(swept.dictionaries, 2);
-    assert_eq!(world.finish_outside(other.verify(None, None, |_| {}))?.problems, []);
+    assert_eq!(world.problems(&other)?, []);
     Ok(())
 }
 
@@ -203,8 +200,7 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
 #[test]
 fn settings_are_changed_or_the_call_ends() -> Result {
     let (mut world, table) = World::with_table()?;
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    world.put_all(&table, &(0..2_000).map(|key| (id(key), similar(key))).collect::<Vec<_>>())?;
+    world.put_all(&table, &similar_rows())?;
     world.execute("INSERT INTO entries_meta VALUES (3, 1, x'00')")?;
     world.finish_outside(table.train(1_024))?;
     assert_eq!(world.count("entries_meta WHERE id = 4")?, 1);
@@ -212,9 +208,9 @@ fn settings_are_changed_or_the_call_ends() -> Result {
     world.finish_outside(table.configure(Settings::default().pack_bytes(15_960)))?;
     let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
     world.execute(old)?;
-    let ended = world.finish(table.configure(Settings::default())).err();
-    let ended = ended.ok_or("the settings are older than this client knows")?;
-    assert!(matches!(ended.downcast_ref(), Some(TableError::Outrun)), "{ended}");
+    // The settings are older than this client knows.
+    let ended = refusal(world.finish(table.configure(Settings::default())))?;
+    assert_eq!(ended, TableError::Outrun);
     Ok(())
 }
 
@@ -295,8 +291,8 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
     }
     world.execute("UPDATE entries_recent SET version = version - 1 WHERE id = 7")?;
     for _ in 0..2 {
-        let refused = world.merge(&table).err().ok_or("merged what it cannot read")?;
-        assert!(matches!(refused.downcast_ref(), Some(TableError::Unreadable { .. })), "{refused}");
+        let refused = refusal(world.merge(&table))?;
+        assert!(matches!(refused, TableError::Unreadable { .. }), "{refused}");
         assert_eq!(world.count("entries_recent")?, 1);
     }
     world.finish(table.delete(&[id(7)]))?;
@@ -319,7 +315,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     rows[0][4] = rows[0][1].clone();
     let mixture = Answer::Rows(rows);
     let nine = [id(9)];
-    let refusal = |connection, is_page| {
+    let refused = |connection, is_page| {
         let mut pages = table.scan();
         let call = match is_page {
             true => table.next_page(&mut pages).map(drop),
@@ -327,12 +323,11 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
         };
         let mut running = SteppedCall::new(call, connection);
         running.answer(mixture.clone());
-        running.result().err().ok_or("it was served")
+        refusal(running.result())
     };
     let in_mysql = ConnectionState { dialect: Dialect::MySql, ..INSIDE };
     for is_page in [false, true] {
-        let refused = refusal(in_mysql, is_page)?;
-        assert!(matches!(refused.downcast_ref(), Some(TableError::Outrun)), "{refused}");
+        assert_eq!(refused(in_mysql, is_page)?, TableError::Outrun);
     }
     // A client that changes the row reads the current one.
     let mut update = SteppedCall::new(table.update(id(9), |_| Update::Put(value(1))), in_mysql);
@@ -342,8 +337,8 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     assert!(matches!(update.state, Suspended::Ended(Err(TableError::Outrun))));
     let in_postgres = ConnectionState { dialect: Dialect::Postgres, ..INSIDE };
     for connection in [ConnectionState { is_in_transaction: false, ..in_mysql }, in_postgres] {
-        let refused = refusal(connection, false)?;
-        assert!(matches!(refused.downcast_ref(), Some(TableError::Gap { .. })), "{refused}");
+        let refused = refused(connection, false)?;
+        assert!(matches!(refused, TableError::Gap { .. }), "{refused}");
     }
     Ok(())
 }
@@ -361,13 +356,11 @@ fn rows_behind_locked_ones_are_merged() -> Result {
     let same = "r.version = l.version";
     let unlocked = format!("{same} AND r.id >= {LOCKED}");
     for _ in 0..2 {
-        let mut merge = SteppedCall::new(table.merge(true), OUTSIDE);
-        while let Some(statement) = merge.statement() {
+        let merge = SteppedCall::new(table.merge(true), OUTSIDE);
+        let (merged, _) = world.end_with(merge, |world, statement| {
             let sql = statement.sql.replace(same, &unlocked).into();
-            let answer = world.run(&Statement { sql, ..statement.clone() })?;
-            merge.answer(answer);
-        }
-        let merged = merge.result()?;
+            world.run(&Statement { sql, ..statement.clone() })
+        })?;
         assert_eq!(world.count("entries_recent")?, LOCKED);
         assert_eq!(merged.rows_left, 20);
     }
@@ -378,15 +371,14 @@ const UNCHANGED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
 /// Merges the packs that have enough rows, while another client has locked all packs or none.
 fn merge_beside_locks(world: &mut World, table: &Table, is_locked: bool) -> Result<Merged> {
-    let mut merge = SteppedCall::new(table.merge(false), OUTSIDE);
-    while let Some(statement) = merge.statement() {
-        let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
-            true => UNCHANGED,
-            false => world.run(statement)?,
-        };
-        merge.answer(answer);
-    }
-    merge.result()
+    let merge = SteppedCall::new(table.merge(false), OUTSIDE);
+    let (merged, _) = world.end_with(merge, |world, statement| {
+        match is_locked && statement.sql.contains("UPDATE entries_packs") {
+            true => Ok(UNCHANGED),
+            false => world.run(statement),
+        }
+    })?;
+    Ok(merged)
 }
 
 /// The pack of an overdue deletion may be locked when the merger comes.
@@ -437,14 +429,12 @@ fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Res
     let table = world.tables[0].clone();
     let rows = Vec::from_iter((0..12_000).map(|key| (id(key.into()), value(key % 3))));
     let put = table.put(rows.iter().map(|(id, value)| (*id, value)));
-    let (mut put, mut lost) = (SteppedCall::new(put, INSIDE), 0);
-    while let Some(statement) = put.statement() {
+    let mut lost = 0;
+    world.end_with(SteppedCall::new(put, INSIDE), |world, statement| {
         let is_write = statement.sql.contains("INTO entries_recent");
         lost += u32::from(is_write);
-        let answer = if is_write && lost % 2 == 1 { UNCHANGED } else { world.run(statement)? };
-        put.answer(answer);
-    }
-    put.result()?;
+        if is_write && lost % 2 == 1 { Ok(UNCHANGED) } else { world.run(statement) }
+    })?;
     assert!(lost > 22, "{lost}");
     assert_eq!(world.count("entries_recent")?, 12_000);
     Ok(())
@@ -453,8 +443,7 @@ fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Res
 /// The caller may roll back a transaction that has trained a dictionary or opened a table.
 #[test]
 fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let rows = similar_rows();
     let (mut world, table) = World::with_table()?;
     world.put_all(&table, &rows)?;
     for connection in [INSIDE, OUTSIDE] {
@@ -474,34 +463,27 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     world.execute("COMMIT")?;
     // The first call afterwards reads the settings once.
     let eleven = similar(11);
-    let mut put = SteppedCall::new(table.put([(id(10), &eleven)]), INSIDE);
-    let mut statements = 0;
-    while world.step(&mut put)? {
-        statements += 1;
-    }
-    put.result()?;
-    assert_eq!(statements, 2);
+    let put = SteppedCall::new(table.put([(id(10), &eleven)]), INSIDE);
+    assert_eq!(world.end_with(put, World::run)?.1, 2);
     for key in [9, 10] {
         assert_eq!(world.read_outside(&other, key)?, Some(similar(key + 1)));
     }
 
     // The keys of a table with groups are in its settings.
-    world.execute(&Table::<InThree>::create_sql(Dialect::Sqlite, "groups"))?;
+    world.execute(&create_sql::<InThree>("groups"))?;
     let settings = Some(Settings::default());
-    let open =
-        || Table::<InThree>::open((&world.keyring).into(), "groups".into(), settings.clone());
-    let ((table, first), (_, second)) = (open()?, open()?);
+    let keyring = SharedKeyring::from(&world.keyring);
+    let open = || Table::<InThree>::open(keyring.clone(), "groups".into(), settings.clone());
     world.execute("BEGIN")?;
-    world.finish(first)?;
+    let table = world.finish(open()?)?;
     world.finish(table.put([(id(1), &value(1))]))?;
     world.execute("ROLLBACK")?;
     for connection in [INSIDE, OUTSIDE] {
         let put = table.put([(id(1), &value(1))]);
-        let refused =
-            world.end(SteppedCall::new(put, connection)).err().ok_or("no such settings")?;
-        assert!(matches!(refused.downcast_ref(), Some(TableError::NotCreated { .. })), "{refused}");
+        let refused = refusal(world.end(SteppedCall::new(put, connection)))?;
+        assert!(matches!(refused, TableError::NotCreated { .. }), "{refused}");
     }
-    world.finish_outside(second)?;
+    world.finish_outside(open()?)?;
     world.finish_outside(table.put([(id(1), &value(1))]))?;
     Ok(())
 }
@@ -513,19 +495,12 @@ fn all_rows_that_stay_are_counted() -> Result {
     let (mut world, table) = World::with_table()?;
     let rows = |first| Vec::from_iter((0..ROWS).map(|i| (id(first + i64::from(i)), value(i))));
     world.put_all(&table, &rows(0))?;
-    let locked = |world: &mut World, table: &Table| -> Result<(Merged, usize)> {
-        let (mut merge, mut statements) = (SteppedCall::new(table.merge(true), OUTSIDE), 0);
-        while let Some(statement) = merge.statement() {
-            let answer = match statement.columns.is_empty() {
-                true => Answer::Changed { rows: 0, insert_id: None },
-                false => world.run(statement)?,
-            };
-            merge.answer(answer);
-            statements += 1;
-        }
-        Ok((merge.result()?, statements))
-    };
-    let (merged, statements) = locked(&mut world, &table)?;
+    let merge = SteppedCall::new(table.merge(true), OUTSIDE);
+    let (merged, statements) =
+        world.end_with(merge, |world, statement| match statement.columns.is_empty() {
+            true => Ok(UNCHANGED),
+            false => world.run(statement),
+        })?;
     assert_eq!((merged.rows, merged.rows_left), (0, ROWS.into()));
     assert_eq!((merged.packs_left, merged.packs_stuck), (1, 1));
     // A survey, a read and a write happen twice because the pack may have changed meanwhile.
@@ -534,8 +509,8 @@ fn all_rows_that_stay_are_counted() -> Result {
     world.merge(&table)?;
     world.execute("DELETE FROM entries_packs WHERE id > 2000")?;
     world.put_all(&table, &rows(1_990))?;
-    let missing = world.merge(&table).err().ok_or("merged what no pack has")?;
-    assert!(matches!(missing.downcast_ref(), Some(TableError::Gap { .. })), "{missing}");
+    let missing = refusal(world.merge(&table))?;
+    assert!(matches!(missing, TableError::Gap { .. }), "{missing}");
     let left = world.count("entries_recent")?;
     assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
     Ok(())
@@ -580,12 +555,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     let (mut world, table) = World::with_table()?;
     let other = world.table(None)?;
     let merge = |world: &mut World, table: &Table| -> Result<usize> {
-        let (mut merge, mut statements) = (SteppedCall::new(table.merge(true), OUTSIDE), 0);
-        while world.step(&mut merge)? {
-            statements += 1;
-        }
-        merge.result()?;
-        Ok(statements)
+        Ok(world.end_with(SteppedCall::new(table.merge(true), OUTSIDE), World::run)?.1)
     };
     world.finish(other.configure(Settings::default().pack_bytes(15_960)))?;
     assert_ne!(table.settings(), Settings::default().pack_bytes(15_960));
@@ -593,8 +563,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     assert_eq!(table.settings(), Settings::default().pack_bytes(15_960));
     assert_eq!(merge(&mut world, &table)?, 1);
 
-    let line = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows: Vec<_> = (0..2_000).map(|key| (id(key), line(key))).collect();
+    let rows = similar_rows();
     world.put_all(&table, &rows)?;
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish_outside(table.train(1_024))?;
@@ -606,7 +575,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     assert!(world.read_outside(&fresh, 2).is_err());
     merge(&mut world, &table)?;
     for client in [&fresh, &world.table(None)?] {
-        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
+        assert_eq!(world.read_outside(client, 2)?, Some(similar(2)));
     }
 
     // Another client has trained a dictionary with the lost one's number.
@@ -620,7 +589,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     merge(&mut world, &table)?;
     world.put_all(&table, &rows[..3])?;
     for client in [&other, &world.table(None)?] {
-        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
+        assert_eq!(world.read_outside(client, 2)?, Some(similar(2)));
     }
     assert_eq!(world.merge(&other)?.rows, 3);
     Ok(())
@@ -675,57 +644,18 @@ fn a_recent_row_that_is_put_back_is_believed() -> Result {
     Ok(())
 }
 
-/// Two databases have the same secret, name and resource. A pack of one is moved to the other.
-#[test]
-fn packs_of_another_context_cannot_be_read() -> Result {
-    for (theirs, ours) in [("", ""), ("tenant 2", "tenant 1"), ("", "tenant 1"), ("tenant 1", "")] {
-        let mut world = World::new(false)?;
-        let fill = |world: &mut World, context: &str, number| -> Result<Table> {
-            world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
-            let name = TableName::new("entries").context(context);
-            let settings = Some(Settings::default());
-            let (table, open) = Table::open((&world.keyring).into(), name, settings)?;
-            world.finish(open)?;
-            world.put(&table, 1, &value(number))?;
-            world.merge(&table)?;
-            Ok(table)
-        };
-        fill(&mut world, theirs, 2)?;
-        world.execute("CREATE TABLE theirs AS SELECT * FROM entries_packs")?;
-        let table = fill(&mut world, ours, 1)?;
-        world.execute(
-            "UPDATE entries_packs SET (version, body) = (SELECT version, body FROM theirs)",
-        )?;
-        match world.read(&table, 1) {
-            Ok(found) => assert_eq!((theirs, found), (ours, Some(2))),
-            Err(refused) => {
-                assert_ne!(theirs, ours);
-                let message = refused.to_string();
-                assert!(message.contains("a pack of entries_packs cannot be read"), "{message}");
-            }
-        }
-        // The settings of another context are refused as well.
-        let name = TableName::new("entries").context("tenant 3");
-        let (_, open) = Table::<Raw>::open((&world.keyring).into(), name, None)?;
-        let refused = world.finish(open).err().ok_or("opened it")?;
-        assert!(refused.to_string().contains("the settings (id 0)"), "{refused}");
-    }
-    Ok(())
-}
-
 /// The settings were deleted and written again, or restored from before a dictionary was trained.
 #[test]
 fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
     let (mut world, table) = World::with_table()?;
-    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
-    let rows: Vec<_> = (0..2_000).map(|key| (id(key), similar(key))).collect();
+    let rows = similar_rows();
     world.put_all(&table, &rows)?;
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish(table.train(1_024))?;
     world.put_all(&table, &rows[..3])?;
     let verify = |world: &mut World| -> Result<Vec<TableError>> {
         let fresh = world.table(None)?;
-        Ok(world.finish_outside(fresh.verify(None, None, |_| {}))?.problems)
+        world.problems(&fresh)
     };
     assert_eq!(verify(&mut world)?, []);
     world.execute(

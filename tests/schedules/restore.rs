@@ -47,9 +47,7 @@ fn a_scan_goes_on_past_packs_that_are_missing_or_corrupt() -> Result {
 
 /// Opens the table as `opaque-id packs` does.
 pub(crate) fn tool<E: Encoding<Vec<u8>>>(world: &mut World<E>) -> Result<RuntimePacks<i64>> {
-    let (packs, open) = RuntimePacks::open(&world.keyring, "entry", "entries", false)?;
-    world.finish(open)?;
-    Ok(packs)
+    world.finish(RuntimePacks::open(&world.keyring, "entry", "entries", false)?)
 }
 
 fn damage(world: &mut World, packs: &RuntimePacks<i64>) -> Result<Vec<Damage>> {

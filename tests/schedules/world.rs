@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{PackCall, Packs};
+use opaque_id_packs::sqlx::PackTable;
 use opaque_id_packs::{ByKey, Encoding, Group, Merged, Raw, Settings, TableError};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{ConnectionState, Reply};
@@ -17,6 +18,10 @@ use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 pub(crate) struct Entry;
 
 pub(crate) type Table<E = Raw> = Packs<Entry, Vec<u8>, E, ByKey>;
+
+pub(crate) fn create_sql<E: Encoding<Vec<u8>>>(name: &str) -> String {
+    PackTable::<Entry, Vec<u8>, E>::create_sql(Dialect::Sqlite, name)
+}
 
 /// Values in three groups, by their numbers.
 pub(crate) enum InThree {}
@@ -38,6 +43,12 @@ impl Encoding<Vec<u8>> for InThree {
     }
 }
 
+/// Returns the problem that has ended a call.
+pub(crate) fn refusal<R>(ended: Result<R>) -> Result<TableError> {
+    let problem = ended.err().ok_or("expected a refusal")?;
+    Ok(*problem.downcast::<TableError>()?)
+}
+
 /// Returns incompressible bytes.
 pub(crate) fn noise(random: &mut Random, len: usize) -> Vec<u8> {
     (0..len).map(|_| random.below(256).to_le_bytes()[0]).collect()
@@ -46,6 +57,16 @@ pub(crate) fn noise(random: &mut Random, len: usize) -> Vec<u8> {
 /// Returns a value of 150 bytes. Two or three values fill a pack.
 pub(crate) fn value(number: u32) -> Vec<u8> {
     [&number.to_be_bytes()[..], &noise(&mut Random(number.into()), 146)].concat()
+}
+
+/// Returns a value that has most of its bytes in common with others.
+pub(crate) fn similar(key: i64) -> Vec<u8> {
+    format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes()
+}
+
+/// Returns enough similar rows to train a dictionary.
+pub(crate) fn similar_rows() -> Vec<(Internal<Entry>, Vec<u8>)> {
+    (0..2_000).map(|key| (id(key), similar(key))).collect()
 }
 
 pub(crate) fn number(value: &[u8]) -> u32 {
@@ -150,7 +171,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
         let mut world = Self { runtime, connection, keyring, tables: Vec::new() };
-        world.execute(&Table::<E>::create_sql(Dialect::Sqlite, "entries"))?;
+        world.execute(&create_sql::<E>("entries"))?;
         let settings = |bytes| {
             let settings = Settings::default().pack_bytes(bytes).row_level(1).pack_level(1);
             if is_written_through { settings.write_through() } else { settings }
@@ -174,9 +195,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
 
     /// Opens the table.
     pub(crate) fn table(&mut self, settings: Option<Settings>) -> Result<Table<E>> {
-        let (table, open) = Table::open((&self.keyring).into(), "entries".into(), settings)?;
-        self.finish_outside(open)?;
-        Ok(table)
+        self.finish_outside(Table::open((&self.keyring).into(), "entries".into(), settings)?)
     }
 
     /// Opens the table like newly started processes. Each has different settings, and one has a cache.
@@ -243,9 +262,23 @@ impl<E: Encoding<Vec<u8>>> World<E> {
     }
 
     /// Runs the rest of a call.
-    pub(crate) fn end<R>(&mut self, mut running: SteppedCall<'_, R>) -> Result<R> {
-        while self.step(&mut running)? {}
-        running.result()
+    pub(crate) fn end<R>(&mut self, running: SteppedCall<'_, R>) -> Result<R> {
+        Ok(self.end_with(running, Self::run)?.0)
+    }
+
+    /// Runs the rest of a call with these answers, and also returns the number of its statements.
+    pub(crate) fn end_with<R>(
+        &mut self,
+        mut running: SteppedCall<'_, R>,
+        mut answer: impl FnMut(&mut Self, &Statement) -> Result<Answer>,
+    ) -> Result<(R, usize)> {
+        let mut statements = 0;
+        while let Some(statement) = running.statement() {
+            let answer = answer(self, statement)?;
+            running.answer(answer);
+            statements += 1;
+        }
+        Ok((running.result()?, statements))
     }
 
     pub(crate) fn finish<R>(&mut self, call: PackCall<'_, R>) -> Result<R> {
@@ -278,5 +311,10 @@ impl<E: Encoding<Vec<u8>>> World<E> {
 
     pub(crate) fn read_outside(&mut self, table: &Table<E>, key: i64) -> Result<Option<Vec<u8>>> {
         Ok(self.finish_outside(table.get(&[id(key)]))?.remove(0))
+    }
+
+    /// Returns the problems that a verification finds.
+    pub(crate) fn problems(&mut self, table: &Table<E>) -> Result<Vec<TableError>> {
+        Ok(self.finish_outside(table.verify(None, None, |_| {}))?.problems)
     }
 }

@@ -132,13 +132,11 @@ async fn act<K: ShownKey>(
 impl<K: ShownKey> Table<K> {
     async fn open(args: &PackedTable, url: &str, keyring: &Keyring, domain: &str) -> Result<Self> {
         let database = Database::connect(url).await?;
-        let (mut packs, call) = RuntimePacks::open(keyring, domain, name(args), false)?;
-        database.run(call).await?;
+        let open = |hides_keys| RuntimePacks::open(keyring, domain, name(args), hides_keys);
+        let mut packs = database.run(open(false)?).await?;
         // A table with encrypted keys may store its ids in another way.
         if packs.hides_keys()? {
-            let call;
-            (packs, call) = RuntimePacks::open(keyring, domain, name(args), true)?;
-            database.run(call).await?;
+            packs = database.run(open(true)?).await?;
         }
         Ok(Self { name: args.table.clone(), database, packs })
     }

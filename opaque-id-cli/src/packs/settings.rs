@@ -31,7 +31,7 @@ pub(super) async fn create<K: ShownKey>(
     let expected = listed(&settings, encoding, by_encrypted_key, has_groups)?;
     let (name, is_column) = (name(args), column.is_some());
     let layout = layout(is_column, by_encrypted_key);
-    let (packs, call) =
+    let call =
         RuntimePacks::<K>::create(keyring, domain, name, settings, encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = column {
@@ -43,7 +43,7 @@ pub(super) async fn create<K: ShownKey>(
     let keys = has_groups.then_some("keys");
     let suffixes: Vec<_> = suffixes.iter().copied().chain(keys).collect();
     create_tables(&database, &args.table, &suffixes, &sql).await?;
-    database.run(call).await?;
+    let packs = database.run(call).await?;
 
     let (encoding, hides_keys) = (packs.encoding()?, packs.hides_keys()?);
     let found = listed(&packs.settings(), &encoding, hides_keys, packs.has_groups()?)?;

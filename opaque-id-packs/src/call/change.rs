@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
 
-use super::get::{Tiers, check_end, value_of};
+use super::get::{Tiers, find, value_of};
 use super::session::{Attempts, Session};
 use crate::error::TableError;
 use crate::format::{Kind, Pack, PackCipher, Row};
@@ -32,7 +32,6 @@ pub(crate) async fn change(
         let sql = session.sql();
         let read = if reads_latest { sql.get_latest(key) } else { sql.get_with_next(key) };
         let tiers = Tiers::read(session, read).await?;
-        let state = session.state()?;
         let is_written = if let Some((version, row)) = tiers.recent.get(&key) {
             let value = match row {
                 Row::Value(value) => Some(&**value),
@@ -46,9 +45,9 @@ pub(crate) async fn change(
                 // The pack was split while a locking read waited for it. The read sees its new end, but not
                 // the new pack of the key.
                 false
-            } else if state.contents.settings.write_through {
-                let pack =
-                    session.table.open_pack(&state, session.context(), stored, session.groups())?;
+            } else if session.state()?.contents.settings.write_through {
+                let view = session.view()?;
+                let pack = view.open_pack(stored)?;
                 let value = match value_of(session, &pack, key) {
                     Err(TableError::Outrun) if !reads_latest => {
                         reads_latest = true;
@@ -60,8 +59,7 @@ pub(crate) async fn change(
                 let is_value = matches!(row, Row::Value(_));
                 let mut pack = Arc::unwrap_or_clone(pack);
                 apply(&mut pack, key, row);
-                let packs =
-                    split::encrypt(&session.table, &state, stored.version, pack, session.groups())?;
+                let packs = split::encrypt(&view, stored.version, pack)?;
                 // A merger writes every value that a client has stored, so only new values are checked.
                 let pack = packs.iter().rfind(|pack| is_value && pack.id <= key);
                 let len = pack.map_or(0, |pack| pack.body.len() - PackCipher::OVERHEAD);
@@ -69,10 +67,7 @@ pub(crate) async fn change(
                 let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
                 session.write_unless_duplicate(write).await? > 0
             } else {
-                let (context, groups) = (session.context(), session.groups());
-                let (end, value) =
-                    session.table.find_in_pack(&state, context, stored, groups, key)?;
-                check_end(session, stored.id, end, key)?;
+                let value = find(session, stored, key)?;
                 let Some(row) = compute(value.as_deref())? else { return Ok(()) };
                 write_row(session, key, row, Read::Pack(stored)).await?
             }
@@ -93,7 +88,7 @@ async fn write_row(
 ) -> Result<bool, TableError> {
     session.refresh().await?;
     session.ensure_keys(row.group().into_iter().collect(), false).await?;
-    let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;
+    let stored = session.view()?.encrypt_row(key, &row)?;
     let group = row.group().and_then(|group| session.groups().key(group));
     let group = group.map(|key| (key.id, key.version));
     let write = match read {

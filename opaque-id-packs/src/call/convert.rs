@@ -6,13 +6,13 @@
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use super::walk::{ColumnRow, EVERY_BODY, Progress, Values, refused};
-use super::{Disconnected, STATEMENT_BYTES, Session};
+use super::walk::{EVERY_BODY, Source, Walk, refused};
+use super::{Calls, PackCall, STATEMENT_BYTES, Session};
 use crate::column::ColumnName;
 use crate::error::{TableError, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
-use crate::statement::{Source, Write};
+use crate::statement::{ValueSource, Write};
 use crate::stored::StoredRow;
 
 /// How often a run looks for rows that the application has changed meanwhile.
@@ -61,40 +61,44 @@ impl Converted {
 pub type Reader<'c> =
     Box<dyn Fn(&[u8]) -> Result<(Value, Option<String>), String> + Send + Sync + 'c>;
 
-/// Runs a conversion.
-pub(crate) async fn convert(
-    session: Disconnected,
-    column: ColumnName,
-    to: Conversion,
-    read: Reader<'_>,
-    mut progress: Progress,
-) -> Result<Converted, TableError> {
-    let mut session = session.connect().await;
-    let mut converted = Converted::default();
-    for _ in 0..PASSES {
-        converted = Converted { rows: converted.rows, ..Converted::default() };
-        for write in writes(&column, to) {
-            let mut pages = Values::new(&column, write.source());
-            while let Some(page) = pages.next(&mut session, &EVERY_BODY).await? {
-                let rows =
-                    write.prepare(&mut session, &column, page, &read, &mut converted).await?;
-                write.write(&mut session, &column, rows, &mut converted).await?;
-                progress(converted.rows);
+impl Calls {
+    pub fn convert<'c>(
+        &self,
+        column: &ColumnName,
+        to: Conversion,
+        read: Reader<'c>,
+        mut progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<'c, Converted> {
+        let column = column.clone();
+        self.connected(async move |mut session| {
+            let mut converted = Converted::default();
+            for _ in 0..PASSES {
+                converted = Converted { rows: converted.rows, ..Converted::default() };
+                for write in writes(&column, to) {
+                    let mut pages = Walk::new(Source::Column(&column, write.source()));
+                    while let Some(page) = pages.next(&mut session, &EVERY_BODY).await? {
+                        let rows = write
+                            .prepare(&mut session, &column, page, &read, &mut converted)
+                            .await?;
+                        write.write(&mut session, &column, rows, &mut converted).await?;
+                        progress(converted.rows);
+                    }
+                }
+                if converted.lost == 0 {
+                    break;
+                }
             }
-        }
-        if converted.lost == 0 {
-            break;
-        }
+            let rows = session.query(session.sql().count_unconverted(&column)).await?;
+            let [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] =
+                rows.first().map_or(&[][..], |row| row)
+            else {
+                return Err(session.table.wrong_columns());
+            };
+            [converted.plaintext, converted.encrypted, converted.unindexed] =
+                [plaintext, encrypted, unindexed].map(|count| count.cast_unsigned());
+            session.end(converted).await
+        })
     }
-    let rows = session.query(session.sql().count_unconverted(&column)).await?;
-    let [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] =
-        rows.first().map_or(&[][..], |row| row)
-    else {
-        return Err(session.table.wrong_columns());
-    };
-    [converted.plaintext, converted.encrypted, converted.unindexed] =
-        [plaintext, encrypted, unindexed].map(|count| count.cast_unsigned());
-    session.end(converted).await
 }
 
 /// Checks that no value is in plaintext and that each has its fingerprint, and adds the problems.
@@ -104,19 +108,21 @@ pub(super) async fn check(
     read: &Reader<'_>,
     mut add: impl FnMut(TableError),
 ) -> Result<(), TableError> {
-    let due =
-        [(Source::Plaintext, column.has_plaintext()), (Source::Encrypted, column.has_index())];
+    let due = [
+        (ValueSource::Plaintext, column.plaintext.is_some()),
+        (ValueSource::Encrypted, column.index.is_some()),
+    ];
     for (source, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
-        let mut pages = Values::new(column, source);
+        let mut pages = Walk::new(Source::Column(column, source));
         while let Some(page) = pages.next(session, &EVERY_BODY).await? {
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
-                if source == Source::Plaintext {
+                if source == ValueSource::Plaintext {
                     add(TableError::Plaintext { location });
                     continue;
                 }
                 // The verification of the column has reported a value that cannot be read.
-                let Ok(value) = found.value(session, column, source) else { continue };
+                let Ok(value) = value(session, column, source, &found) else { continue };
                 if let Ok((_, text)) = read(&value)
                     && fingerprint(session, text.as_deref())? != found.index
                 {
@@ -130,11 +136,14 @@ pub(super) async fn check(
 
 /// Returns the writes of a conversion.
 fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
-    let (has_plaintext, has_index) = (column.has_plaintext(), column.has_index());
+    let (has_plaintext, has_index) = (column.plaintext.is_some(), column.index.is_some());
     let all = [
-        (Write::Index(Source::Plaintext), to == Conversion::Index && has_plaintext && has_index),
+        (
+            Write::Index(ValueSource::Plaintext),
+            to == Conversion::Index && has_plaintext && has_index,
+        ),
         (Write::Encrypted, to == Conversion::Encrypted && has_plaintext),
-        (Write::Index(Source::Encrypted), to != Conversion::Plaintext && has_index),
+        (Write::Index(ValueSource::Encrypted), to != Conversion::Plaintext && has_index),
         (Write::Plaintext, to == Conversion::Plaintext && has_plaintext),
     ];
     all.into_iter().filter_map(|(write, is_due)| is_due.then_some(write))
@@ -146,46 +155,41 @@ fn fingerprint(session: &Session, text: Option<&str>) -> Result<Vec<u8>, TableEr
     text.map_or(Ok(vec![0; FINGERPRINT]), |text| session.table.fingerprint(&state, text))
 }
 
-impl ColumnRow {
-    /// Returns the bytes that the column's encoding writes for the value.
-    fn value(
-        &self,
-        session: &Session,
-        column: &ColumnName,
-        source: Source,
-    ) -> Result<Vec<u8>, TableError> {
-        let (table, state) = (&session.table, session.state()?);
-        if source != Source::Plaintext {
-            let opened = table.open_value(&state, self.id, &self.bytes, session.groups())?;
-            return Ok(opened.to_vec());
-        }
-        let Ok(text) = str::from_utf8(&self.bytes) else {
-            return Err(invalid(session, self.id, "expected text in UTF-8, found other bytes"));
-        };
-        match is_quoted(session, column)? {
-            true => Ok(serde_json::Value::from(text).to_string().into_bytes()),
-            false => Ok(self.bytes.clone()),
-        }
+/// Returns the bytes that the column's encoding writes for the value.
+fn value(
+    session: &Session,
+    column: &ColumnName,
+    source: ValueSource,
+    found: &StoredRow,
+) -> Result<Vec<u8>, TableError> {
+    if source != ValueSource::Plaintext {
+        return Ok(session.view()?.open_value(found.id, &found.body)?.to_vec());
+    }
+    let Ok(text) = str::from_utf8(&found.body) else {
+        return Err(session.table.invalid(
+            Kind::Value,
+            found.id,
+            "expected text in UTF-8, found other bytes",
+        ));
+    };
+    match is_quoted(session, column)? {
+        true => Ok(serde_json::Value::from(text).to_string().into_bytes()),
+        false => Ok(found.body.clone()),
     }
 }
 
 /// Returns whether the plaintext is a text and the encoding is JSON.
 fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, TableError> {
-    Ok(session.state()?.contents.encoding == "json" && !column.has_json())
-}
-
-fn invalid(session: &Session, id: u128, reason: impl Into<String>) -> TableError {
-    let location = session.table.location(Kind::Value, id);
-    TableError::Value { location, reason: reason.into() }
+    Ok(session.state()?.contents.encoding == "json" && !column.is_json)
 }
 
 impl Write {
     /// Returns the column that the rows are read from.
-    fn source(self) -> Source {
+    fn source(self) -> ValueSource {
         match self {
             Self::Index(source) => source,
-            Self::Encrypted => Source::Plaintext,
-            Self::Plaintext => Source::AllEncrypted,
+            Self::Encrypted => ValueSource::Plaintext,
+            Self::Plaintext => ValueSource::AllEncrypted,
         }
     }
 
@@ -194,15 +198,15 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        page: Vec<ColumnRow>,
+        page: Vec<StoredRow>,
         read: &Reader<'_>,
         converted: &mut Converted,
     ) -> Result<Vec<StoredRow>, TableError> {
         let mut values = Vec::new();
         for found in page {
-            let bytes = found.value(session, column, self.source());
+            let bytes = value(session, column, self.source(), &found);
             let decoded = bytes.and_then(|bytes| {
-                read(&bytes).map_err(|reason| invalid(session, found.id, reason))
+                read(&bytes).map_err(|reason| session.table.invalid(Kind::Value, found.id, reason))
             });
             match decoded {
                 Ok((value, text)) => {
@@ -224,7 +228,7 @@ impl Write {
             match self.new_value(session, column, found.id, value) {
                 Ok(new) => {
                     let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
-                    rows.push(StoredRow::new(found.id, len, [index, new, found.bytes].concat()));
+                    rows.push(StoredRow::new(found.id, len, [index, new, found.body].concat()));
                 }
                 Err(problem) => converted.add(problem),
             }
@@ -241,14 +245,12 @@ impl Write {
     ) -> Result<Vec<u8>, TableError> {
         match self {
             Self::Index(_) => Ok(Vec::new()),
-            Self::Encrypted => {
-                let (state, groups) = (session.state()?, session.groups());
-                session.table.encrypt_value(&state, id, Some(value), groups)
-            }
+            Self::Encrypted => session.view()?.encrypt_value(id, Some(value)),
             Self::Plaintext if is_quoted(session, column)? => {
                 let reason = "expected a JSON string for a column of text, found other JSON";
                 let text = serde_json::from_slice::<String>(&value);
-                text.map(String::into_bytes).map_err(|_| invalid(session, id, reason))
+                text.map(String::into_bytes)
+                    .map_err(|_| session.table.invalid(Kind::Value, id, reason))
             }
             Self::Plaintext => Ok(value.to_vec()),
         }
@@ -302,11 +304,11 @@ impl Write {
         converted: &mut Converted,
     ) -> Result<(), TableError> {
         let mut lost = (rows.len() as u64).saturating_sub(written);
-        let mut pages =
-            Values { column, source: self.source(), from: rows.first().map(|row| row.id) };
+        let first = rows.first().map_or(0, |row| row.id);
+        let mut pages = Walk::from(Source::Column(column, self.source()), first);
         for found in pages.next(session, &EVERY_BODY).await?.unwrap_or_default() {
             let is_same =
-                |row: &&StoredRow| row.id == found.id && read_part(row) == Some(&*found.bytes);
+                |row: &&StoredRow| row.id == found.id && read_part(row) == Some(&*found.body);
             let Some(row) = rows.iter().find(is_same) else { continue };
             let is_written = matches!(self, Self::Index(_))
                 && row.body.get(..FINGERPRINT) == Some(&*found.index);

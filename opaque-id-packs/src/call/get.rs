@@ -10,7 +10,7 @@ use crate::cache::{CacheStats, Cached};
 use crate::error::TableError;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::stored::{StoredRow, Tier};
-use crate::table::{Unreadable, count};
+use crate::table::{Unreadable, View};
 
 pub(crate) async fn get(
     session: Disconnected,
@@ -41,7 +41,7 @@ fn read_values(
     tiers: &Tiers,
     found: &mut HashMap<u128, Value>,
 ) -> Result<(), TableError> {
-    let table = &session.table;
+    let (table, view) = (&session.table, session.view()?);
     // No other row of the pack is needed. A known pack comes without its body, even if the cache is gone by
     // now.
     let is_alone = keys.len() == 1 && known.is_empty() && table.cache().is_none();
@@ -55,10 +55,7 @@ fn read_values(
             }
             Some((_, Row::Deleted)) => {}
             None if is_alone => {
-                let (state, stored) = (session.state()?, tiers.pack_of(session, *key)?);
-                let (context, groups) = (session.context(), session.groups());
-                let (end, value) = table.find_in_pack(&state, context, stored, groups, *key)?;
-                check_end(session, stored.id, end, *key)?;
+                let value = find(session, tiers.pack_of(session, *key)?, *key)?;
                 found.extend(value.map(|value| (*key, value)));
             }
             None => {
@@ -66,7 +63,7 @@ fn read_values(
                 let (pack, unreadable) = match open.take().filter(|(pack, _)| pack.id == stored.id)
                 {
                     Some(opened) => opened,
-                    None => open_cached(session, known, stored, &mut read)?,
+                    None => open_cached(&view, known, stored, &mut read)?,
                 };
                 if let Some((_, problem)) = unreadable.iter().find(|(place, _)| place == key) {
                     return Err(problem.clone());
@@ -81,24 +78,23 @@ fn read_values(
 }
 
 fn open_cached(
-    session: &Session,
+    view: &View<'_>,
     known: &[Cached],
     stored: &StoredRow,
     read: &mut CacheStats,
 ) -> Result<(Arc<Pack>, Unreadable), TableError> {
-    let (table, context) = (&session.table, session.context());
     let is_known = |known: &&Cached| (known.pack.id, known.version) == (stored.id, stored.version);
     match known.iter().find(is_known) {
         Some(Cached { version, pack, len }) if stored.body.is_empty() => {
-            table.check_age(context, Kind::Pack, pack.id, count(*version))?;
-            table.check_end(stored, pack.end)?;
+            view.check_age(pack.id, *version)?;
+            view.table.check_end(stored, pack.end)?;
             read.hits += 1;
             read.bytes_saved += *len as u64;
             Ok((Arc::clone(pack), Unreadable::new()))
         }
         _ => {
             read.misses += 1;
-            table.open_and_cache(&*session.state()?, context, stored, session.groups())
+            view.open_and_cache(stored)
         }
     }
 }
@@ -115,12 +111,12 @@ impl Tiers {
         statement: Statement,
     ) -> Result<Self, TableError> {
         let stored = session.query_tiers(statement).await?;
-        let state = session.state()?;
+        let view = session.view()?;
         let mut tiers = Self { recent: HashMap::new(), packs: Vec::new() };
         for (tier, stored) in stored {
             match tier {
                 Tier::Recent => {
-                    let row = session.table.open_row(&state, &stored, session.groups())?;
+                    let row = view.open_row(&stored)?;
                     tiers.recent.insert(stored.id, (stored.version, row));
                 }
                 Tier::Packs => tiers.packs.push(stored),
@@ -133,8 +129,8 @@ impl Tiers {
 
     pub(super) fn pack_of(&self, session: &Session, key: u128) -> Result<&StoredRow, TableError> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
-        let location = || session.table.packs_location();
-        self.packs[..after].last().ok_or_else(|| TableError::Gap { location: location() })
+        let missing = || TableError::Gap { location: session.table.packs_location() };
+        self.packs[..after].last().ok_or_else(missing)
     }
 }
 
@@ -149,12 +145,18 @@ pub(super) fn value_of<'p>(
     Ok(place.ok().map(|place| &pack.rows[place].1))
 }
 
-pub(super) fn check_end(
+/// Reads no other row of the pack.
+pub(super) fn find(
     session: &Session,
-    id: u128,
-    end: Option<u128>,
+    stored: &StoredRow,
     key: u128,
-) -> Result<(), TableError> {
+) -> Result<Option<Value>, TableError> {
+    let (end, value) = session.view()?.find_in_pack(stored, key)?;
+    check_end(session, stored.id, end, key)?;
+    Ok(value)
+}
+
+fn check_end(session: &Session, id: u128, end: Option<u128>, key: u128) -> Result<(), TableError> {
     match end.is_some_and(|end| key >= end) {
         true => Err(session.gap_problem(session.table.location(Kind::Pack, id))),
         false => Ok(()),

@@ -12,8 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::change::apply;
-use super::session::Session;
-use super::{Disconnected, STATEMENT_BYTES};
+use super::{Calls, PackCall, STATEMENT_BYTES, Session};
 use crate::cache::PackBacklog;
 use crate::error::TableError;
 use crate::format::{Kind, Row};
@@ -30,22 +29,20 @@ const ROWS: i64 = 1_000;
 /// If other clients write meanwhile.
 const PASSES: u32 = 10;
 
-pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, TableError> {
-    let mut session = session.connect().await;
+impl Calls {
+    pub fn merge(&self, all: bool) -> PackCall<'static, Merged> {
+        self.connected(move |session| merge(session, all))
+    }
+}
+
+async fn merge(mut session: Session, all: bool) -> Result<Merged, TableError> {
     let settings = session.state()?.contents.settings.clone();
     let mut merge = Merge {
         min_bytes: if all { 0 } else { i64::from(settings.pack_bytes) / 4 },
         patience: Duration::from_secs(settings.erase_after.into()),
-        found_no_deletion: HashMap::new(),
-        left: HashMap::new(),
         window: ROWS,
-        unmerged: RowCount::default(),
-        merged: Merged::default(),
-        lost: HashSet::new(),
-        kept: HashMap::new(),
-        is_out_of_date: false,
         passes: 1,
-        problem: None,
+        ..Merge::default()
     };
     let mut is_checked = false;
     loop {
@@ -71,6 +68,7 @@ pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Ta
     problem.map_or(Ok(merged), Err)
 }
 
+#[derive(Default)]
 struct Merge {
     /// The number of bytes that a pack must get to be merged.
     min_bytes: i64,
@@ -232,7 +230,7 @@ impl Merge {
         limit: i64,
         stored: Vec<(Tier, StoredRow)>,
     ) -> Result<(Option<NewPacks>, Option<u128>), TableError> {
-        let (table, state, groups) = (&session.table, session.state()?, session.groups());
+        let (table, view) = (&session.table, session.view()?);
         let (packs, mut rows): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
         // SQL does not promise the order of a UNION ALL.
@@ -240,15 +238,14 @@ impl Merge {
         let location = || table.location(Kind::Pack, task.pack);
         let (_, stored) = packs.first().ok_or_else(|| TableError::Gap { location: location() })?;
         let (version, next) = (stored.version, stored.next);
-        let mut pack =
-            Arc::unwrap_or_clone(table.open_pack(&state, session.context(), stored, groups)?);
+        let mut pack = Arc::unwrap_or_clone(view.open_pack(stored)?);
         let mut more = None;
         if i64::try_from(rows.len()).is_ok_and(|found| found >= limit) {
             let last = rows.last().map_or(0, |(_, stored)| stored.id);
             more = table.statements.ids().after(last);
         }
         let is_full = more.is_some();
-        let most_work = STATEMENT_BYTES.max(state.contents.settings.pack_bytes) as usize;
+        let most_work = STATEMENT_BYTES.max(view.state.contents.settings.pack_bytes) as usize;
         let (mut applied, mut bytes, mut work) = (Vec::new(), 0, 0);
         let (mut read, mut is_gap, mut has_deletion) = (RowCount::default(), false, false);
         let mut is_cut = false;
@@ -265,7 +262,7 @@ impl Merge {
                     self.leave(task.pack, RowCount { rows: 1, bytes: len as u64 }, true);
                 }
             } else {
-                let row = table.open_row(&state, &stored, groups);
+                let row = view.open_row(&stored);
                 let value = match &row {
                     Ok(Row::Value(value)) => value.len(),
                     _ => 0,
@@ -316,7 +313,7 @@ impl Merge {
         if applied.is_empty() {
             return Ok((None, more));
         }
-        let packs = split::encrypt(table, &state, version, pack, groups)?;
+        let packs = split::encrypt(&view, version, pack)?;
         Ok((Some(NewPacks { version, next, packs, rows: applied, bytes: bytes as u64 }), more))
     }
 

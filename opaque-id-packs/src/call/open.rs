@@ -1,13 +1,59 @@
 //! Opens a table. A new, empty table gets settings.
 
-use super::walk::EVERY_BODY;
-use super::{Disconnected, Session};
-use crate::error::TableError;
-use crate::settings::TableMetadata;
-use crate::stored::{StoredRow, Tier};
-use crate::table::Table;
+use std::sync::Arc;
 
-pub(crate) struct First {
+use opaque_id_core::OpaqueId;
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::ReprOf;
+
+use super::walk::EVERY_BODY;
+use super::{Calls, Disconnected, PackCall, Session};
+use crate::error::TableError;
+use crate::id_column::IdColumn;
+use crate::name::TableName;
+use crate::order;
+use crate::settings::{Settings, TableMetadata};
+use crate::stored::{StoredRow, Tier};
+use crate::table::{Requirements, Table};
+
+impl Calls {
+    /// With contents, the call writes them if the table is new.
+    pub(crate) fn open(
+        keyring: SharedKeyring,
+        domain: &str,
+        name: TableName,
+        ids: IdColumn,
+        expected: Option<Requirements<'static>>,
+        contents: Option<TableMetadata>,
+        is_column: bool,
+    ) -> Result<PackCall<'static, Self>, TableError> {
+        let table = Table::new(keyring, domain, name, ids, expected)?;
+        let first = contents.map(|contents| First::new(&table, &contents, is_column));
+        let (calls, first) = (Self { table: Arc::new(table) }, first.transpose()?);
+        Ok(calls.call(|session| open(session, first)).map(|()| calls))
+    }
+
+    /// With settings, the call writes them if the table is new.
+    pub(crate) fn open_typed<T: OpaqueId>(
+        keyring: SharedKeyring,
+        name: TableName,
+        expected: Requirements<'static>,
+        settings: Option<Settings>,
+        is_column: bool,
+    ) -> Result<PackCall<'static, Self>, TableError> {
+        let Requirements { encoding, hides_keys, is_grouped } = expected;
+        let ids = order::id_column::<ReprOf<T>>(hides_keys);
+        let contents =
+            settings.map(|settings| TableMetadata::new(settings, encoding, hides_keys, is_grouped));
+        Self::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, is_column)
+    }
+
+    pub fn refresh(&self) -> PackCall<'static, ()> {
+        self.call(|session| open(session, None))
+    }
+}
+
+struct First {
     settings: StoredRow,
     /// A column has no pack.
     pack: Option<StoredRow>,
@@ -15,11 +61,7 @@ pub(crate) struct First {
 }
 
 impl First {
-    pub(crate) fn new(
-        table: &Table,
-        contents: &TableMetadata,
-        is_column: bool,
-    ) -> Result<Self, TableError> {
+    fn new(table: &Table, contents: &TableMetadata, is_column: bool) -> Result<Self, TableError> {
         table.check_settings(contents)?;
         let pack = (!is_column).then(|| table.encrypt_first_pack(contents)).transpose()?;
         let settings = table.encrypt_settings(1, contents)?;
@@ -27,7 +69,7 @@ impl First {
     }
 }
 
-pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableError> {
+async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableError> {
     let mut session = session.connect().await;
     if session.learn().await? {
         return Ok(());

@@ -3,44 +3,47 @@
 use std::collections::BTreeMap;
 
 use super::session::Attempts;
-use super::{Disconnected, Page, STATEMENT_BYTES, Session, UnreadRange, change};
+use super::{Calls, Disconnected, PackCall, Page, STATEMENT_BYTES, Session, UnreadRange, change};
 use crate::error::TableError;
 use crate::format::Row;
 use crate::stored::StoredRow;
 
 const ROWS: usize = 1_000;
 
-/// The last row of each key counts.
-pub(crate) async fn put(
-    session: Disconnected,
-    rows: impl IntoIterator<Item = (u128, Row)>,
-) -> Result<(), TableError> {
-    // In order, so that two clients that write the same rows do not deadlock.
-    let rows: BTreeMap<_, _> = rows.into_iter().collect();
-    if rows.is_empty() {
-        return Ok(());
+impl Calls {
+    /// Writes rows. The last row of each key counts.
+    pub(crate) fn put_rows(
+        &self,
+        rows: impl IntoIterator<Item = Result<(u128, Row), TableError>>,
+    ) -> PackCall<'static, ()> {
+        // In order, so that two clients that write the same rows do not deadlock.
+        let rows = rows.into_iter().collect::<Result<BTreeMap<_, _>, _>>();
+        self.call(async move |session: Disconnected| {
+            let rows = rows?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let mut session = session.connect().await;
+            write_rows(&mut session, rows.into_iter().collect()).await?;
+            session.end(()).await
+        })
     }
-    let mut session = session.connect().await;
-    write_rows(&mut session, rows.into_iter().collect()).await?;
-    session.end(()).await
-}
 
-/// Rows that others insert into finished pages stay.
-pub(crate) async fn delete_range(
-    session: Disconnected,
-    mut rest: UnreadRange,
-) -> Result<u64, TableError> {
-    let mut session = session.connect().await;
-    let mut deleted = 0;
-    while rest.keys.is_some() {
-        let page = Page::read(&mut session, rest).await?;
-        rest = page.rest;
-        deleted += page.rows.len() as u64;
-        let deletions = page.rows.into_iter().map(|(key, _)| (key, Row::Deleted));
-        let deletions: BTreeMap<_, _> = deletions.collect();
-        write_rows(&mut session, deletions.into_iter().collect()).await?;
+    /// Rows that others insert into finished pages stay.
+    pub(crate) fn delete_rows(&self, range: UnreadRange) -> PackCall<'static, u64> {
+        self.connected(async move |mut session| {
+            let (mut rest, mut deleted) = (range, 0);
+            while rest.keys.is_some() {
+                let page = Page::read(&mut session, rest).await?;
+                rest = page.rest;
+                deleted += page.rows.len() as u64;
+                let deletions: BTreeMap<_, _> =
+                    page.rows.into_iter().map(|(key, _)| (key, Row::Deleted)).collect();
+                write_rows(&mut session, deletions.into_iter().collect()).await?;
+            }
+            session.end(deleted).await
+        })
     }
-    session.end(deleted).await
 }
 
 async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), TableError> {
@@ -78,16 +81,16 @@ fn encrypt(
     session: &Session,
     rows: &[(u128, Row)],
 ) -> Result<(Vec<StoredRow>, Vec<StoredRow>), TableError> {
-    let state = session.state()?;
+    let view = session.view()?;
     let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
     for (id, row) in rows {
         if bytes >= STATEMENT_BYTES as usize {
             break;
         }
-        let encrypted = session.table.encrypt_row(&state, *id, row, session.groups())?;
+        let encrypted = view.encrypt_row(*id, row)?;
         bytes += encrypted.body.len();
         stored.push(encrypted);
-        let key = row.group().and_then(|group| session.groups().key(group));
+        let key = row.group().and_then(|group| view.groups.key(group));
         keys.extend(key.map(|key| (key.id, key.version)));
     }
     let key = |(id, version)| StoredRow::new(id, version, Vec::new());

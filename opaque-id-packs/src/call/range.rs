@@ -69,15 +69,12 @@ impl Page {
         let (most_packs, most_rows) = (i64::from(count), i64::from(count) * 16);
         let read = session.sql().range((first, last), rest.is_descending, most_packs, most_rows);
         let stored = session.query_tiers(read).await?;
-        let (state, table, groups) = (session.state()?, &session.table, session.groups());
+        let view = session.view()?;
         let (mut recent, mut packs) = (Vec::new(), Vec::new());
         for (tier, stored) in stored {
             match tier {
-                Tier::Recent => recent.push((stored.id, table.open_row(&state, &stored, groups))),
-                Tier::Packs => {
-                    let pack = table.open_readable(&state, session.context(), &stored, groups);
-                    packs.push((stored.id, pack));
-                }
+                Tier::Recent => recent.push((stored.id, view.open_row(&stored))),
+                Tier::Packs => packs.push((stored.id, view.open_readable(&stored))),
                 Tier::Keys => {}
             }
         }

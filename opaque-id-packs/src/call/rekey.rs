@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use opaque_id_sql::statement::Statement;
 
-use super::walk::{EVERY_BODY, Progress, Source, Walk, refused};
-use super::{Disconnected, Session};
+use super::walk::{EVERY_BODY, Source, Walk, refused};
+use super::{Calls, PackCall, Session};
 use crate::column::ColumnName;
 use crate::error::TableError;
 use crate::settings::unix_seconds;
 use crate::split;
-use crate::statement::IfLocked;
+use crate::statement::{IfLocked, ValueSource};
 use crate::stored::{StoredRow, Tier};
 
 /// The result of a rekeying.
@@ -36,46 +36,53 @@ pub struct Rekeyed {
     pub dictionaries_left: u64,
 }
 
-pub(crate) struct Rekey {
-    /// The column of the values, unless the table has packs.
-    pub(crate) column: Option<ColumnName>,
-    /// A sweep deletes a dictionary that has not been current for this time. `None` means a plain rekeying.
-    pub(crate) unused_for: Option<Duration>,
-    pub(crate) progress: Progress,
-}
-
-pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, TableError> {
-    let mut session = session.connect().await;
-    let Rekey { column, unused_for, progress } = rekey;
-    let is_sweep = unused_for.is_some();
-    let mut run = Run { is_sweep, progress, rekeyed: Rekeyed::default(), problem: None };
-    run.rekey_meta(&mut session).await?;
-    if session.state()?.groups.is_some() {
-        run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
+impl Calls {
+    /// Encrypts everything again that is not current, in the packs or in a column. With a time, it also rewrites bodies with rows of erased
+    /// groups, and deletes the dictionaries that have not been current for this time.
+    pub fn rekey(
+        &self,
+        column: Option<&ColumnName>,
+        unused_for: Option<Duration>,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<'static, Rekeyed> {
+        let (column, progress) = (column.cloned(), Box::new(progress));
+        self.connected(async move |mut session| {
+            let is_sweep = unused_for.is_some();
+            let mut run = Run { is_sweep, progress, rekeyed: Rekeyed::default(), problem: None };
+            run.rekey_meta(&mut session).await?;
+            if session.state()?.groups.is_some() {
+                run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
+            }
+            if is_sweep {
+                session.table.forget_keys();
+            }
+            // All bodies that the walks read from now on get this dictionary or a later one.
+            let dictionary = session.state()?.contents.dictionary;
+            match &column {
+                Some(column) => {
+                    run.walk(&mut session, Source::Column(column, ValueSource::AllEncrypted))
+                        .await?;
+                }
+                None => {
+                    run.walk(&mut session, Source::Tier(Tier::Packs)).await?;
+                    run.walk(&mut session, Source::Tier(Tier::Recent)).await?;
+                }
+            }
+            if let Some(unused_for) = unused_for {
+                run.delete_dictionaries(&mut session, column.as_ref(), dictionary, unused_for)
+                    .await?;
+            }
+            let Run { rekeyed, problem, .. } = run;
+            session.end(()).await?;
+            problem.map_or(Ok(rekeyed), Err)
+        })
     }
-    if is_sweep {
-        session.table.forget_keys();
-    }
-    // All bodies that the walks read from now on get this dictionary or a later one.
-    let dictionary = session.state()?.contents.dictionary;
-    match &column {
-        Some(column) => run.walk(&mut session, Source::Column(column)).await?,
-        None => {
-            run.walk(&mut session, Source::Tier(Tier::Packs)).await?;
-            run.walk(&mut session, Source::Tier(Tier::Recent)).await?;
-        }
-    }
-    if let Some(unused_for) = unused_for {
-        run.delete_dictionaries(&mut session, column.as_ref(), dictionary, unused_for).await?;
-    }
-    let Run { rekeyed, problem, .. } = run;
-    session.end(()).await?;
-    problem.map_or(Ok(rekeyed), Err)
 }
 
 struct Run {
     is_sweep: bool,
-    progress: Progress,
+    /// Receives the number of bodies that are done.
+    progress: Box<dyn FnMut(u64) + Send>,
     rekeyed: Rekeyed,
     /// The run continues with the other bodies.
     problem: Option<TableError>,
@@ -83,21 +90,17 @@ struct Run {
 
 impl Run {
     async fn rekey_meta(&mut self, session: &mut Session) -> Result<(), TableError> {
-        let rows = session.read_meta().await?;
-        let reencrypted = session.table.reencrypt_meta(rows.clone())?;
-        session.table.learn(session.context(), rows)?;
+        let meta = session.read_meta().await?;
+        let reencrypted = session.table.reencrypt_meta(meta.clone());
+        session.table.learn(session.context(), meta)?;
         // The settings come last. Therefore settings under the current secret imply that the dictionaries are
         // under it too.
         for stored in reencrypted.into_iter().rev() {
-            match stored {
-                Ok(stored) => {
-                    let changed = session.write(session.sql().update_meta(&stored)).await?;
-                    self.record(changed, |_| {});
-                }
-                Err(problem) => {
-                    self.problem.get_or_insert(problem);
-                }
-            }
+            let changed = match stored {
+                Ok(stored) => Ok(session.write(session.sql().update_meta(&stored)).await?),
+                Err(problem) => Err(problem),
+            };
+            self.record(changed, |_| {});
         }
         Ok(())
     }
@@ -112,38 +115,34 @@ impl Run {
             let header = if reads_all { &EVERY_BODY[..] } else { &current };
             let Some(bodies) = walk.next(session, header).await? else { return Ok(()) };
             for stored in bodies {
-                match self.rewrite(session, source, &stored) {
-                    Ok(None) => {}
-                    Ok(Some(write)) => {
-                        let changed = match source {
-                            Source::Tier(_) => Ok(session.write(write).await?),
-                            Source::Column(_) => session.try_rows(write).await?,
-                        };
-                        let changed = match changed {
-                            Ok(changed) => changed,
-                            Err(failure) => {
-                                self.problem.get_or_insert(refused(session, stored.id, failure));
-                                continue;
-                            }
-                        };
-                        self.record(changed, |rekeyed| match source {
-                            Source::Tier(Tier::Packs) => rekeyed.packs += 1,
-                            Source::Tier(Tier::Recent) | Source::Column(_) => rekeyed.rows += 1,
-                            Source::Tier(Tier::Keys) => {}
-                        });
-                    }
-                    Err(problem) => {
-                        self.problem.get_or_insert(problem);
-                    }
-                }
+                let result = match self.rewrite(session, source, &stored) {
+                    Ok(None) => continue,
+                    Ok(Some(write)) => match source {
+                        Source::Tier(_) => Ok(session.write(write).await?),
+                        Source::Column(..) => session
+                            .try_rows(write)
+                            .await?
+                            .map_err(|failure| refused(session, stored.id, failure)),
+                    },
+                    Err(problem) => Err(problem),
+                };
+                self.record(result, |rekeyed| match source {
+                    Source::Tier(Tier::Packs) => rekeyed.packs += 1,
+                    Source::Tier(Tier::Recent) | Source::Column(..) => rekeyed.rows += 1,
+                    Source::Tier(Tier::Keys) => {}
+                });
             }
         }
     }
 
-    fn record(&mut self, changed: u64, add: impl FnOnce(&mut Rekeyed)) {
+    fn record(&mut self, changed: Result<u64, TableError>, add: impl FnOnce(&mut Rekeyed)) {
         match changed {
-            0 => self.rekeyed.lost += 1,
-            _ => add(&mut self.rekeyed),
+            Ok(0) => self.rekeyed.lost += 1,
+            Ok(_) => add(&mut self.rekeyed),
+            Err(problem) => {
+                self.problem.get_or_insert(problem);
+                return;
+            }
         }
         (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
     }
@@ -155,17 +154,19 @@ impl Run {
         source: Source<'_>,
         stored: &StoredRow,
     ) -> Result<Option<Statement>, TableError> {
-        let (table, sql, groups) = (&session.table, session.sql(), session.groups());
-        let state = session.state()?;
+        let (view, sql) = (session.view()?, session.sql());
         let is_current = stored.body.starts_with(&source.current_header(session)?);
         let tier = match source {
-            Source::Column(column) => {
-                let value = match table.open_value(&state, stored.id, &stored.body, groups) {
+            Source::Column(column, _) => {
+                let value = match view.open_value(stored.id, &stored.body) {
                     // A sweep replaces the ciphertext of an erased group by a mark.
                     Err(TableError::Erased { .. })
                         if self.is_sweep
                             && (!is_current
-                                || table.group_of_value(stored.id, &stored.body).is_some()) =>
+                                || view
+                                    .table
+                                    .group_of_value(stored.id, &stored.body)
+                                    .is_some()) =>
                     {
                         None
                     }
@@ -174,28 +175,26 @@ impl Run {
                     Err(problem) => return Err(problem),
                 };
                 let is_mark = value.is_none();
-                let new = table.encrypt_value(&state, stored.id, value, groups)?;
+                let new = view.encrypt_value(stored.id, value)?;
                 let write = sql.replace_value(column, stored.id, &stored.body, &new, is_mark);
                 return Ok(Some(write));
             }
             Source::Tier(tier) => tier,
         };
-        if self.is_sweep && is_current && !table.has_erased(&state, tier, stored, groups) {
+        if self.is_sweep && is_current && !view.has_erased(tier.kind(), stored) {
             return Ok(None);
         }
         Ok(Some(match tier {
             Tier::Packs => {
-                let pack = table.open_pack(&state, session.context(), stored, groups)?;
-                let pack = Arc::unwrap_or_clone(pack);
-                let packs = split::encrypt(table, &state, stored.version, pack, groups)?;
+                let pack = Arc::unwrap_or_clone(view.open_pack(stored)?);
+                let packs = split::encrypt(&view, stored.version, pack)?;
                 sql.write_packs(stored.version, &packs, IfLocked::Skip(stored.next))
             }
             Tier::Recent => {
-                let row = table.open_row(&state, stored, groups)?;
-                let row = table.encrypt_row(&state, stored.id, &row, groups)?;
+                let row = view.encrypt_row(stored.id, &view.open_row(stored)?)?;
                 sql.replace(stored.version, &row, None)
             }
-            Tier::Keys => sql.update_key(stored.version, &table.reencrypt_key(stored)?),
+            Tier::Keys => sql.update_key(stored.version, &view.table.reencrypt_key(stored)?),
         }))
     }
 
@@ -233,10 +232,11 @@ impl Run {
 /// dictionaries.
 async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, TableError> {
     let Some(column) = column else { return Ok(true) };
-    let values = Walk::new(Source::Column(column)).next(session, &EVERY_BODY).await?;
-    let (state, groups) = (session.state()?, session.groups());
+    let source = Source::Column(column, ValueSource::AllEncrypted);
+    let values = Walk::new(source).next(session, &EVERY_BODY).await?;
+    let view = session.view()?;
     Ok(values.iter().flatten().any(|stored| {
-        let opened = session.table.open_value(&state, stored.id, &stored.body, groups);
+        let opened = view.open_value(stored.id, &stored.body);
         matches!(opened, Ok(_) | Err(TableError::Erased { .. }))
     }))
 }

@@ -2,7 +2,7 @@
 //! client that dies leaves damage that the next restore finds.
 
 use super::session::Attempts;
-use super::{Damage, Disconnected, STATEMENT_BYTES, Session};
+use super::{Calls, Damage, PackCall, STATEMENT_BYTES, Session};
 use crate::error::TableError;
 use crate::format::{Pack, Row, Value};
 use crate::split;
@@ -10,18 +10,17 @@ use crate::statement::IfLocked;
 use crate::stored::{StoredRow, Tier};
 use crate::table::next_version;
 
-/// The keys are in order. Returns whether they were still damaged.
-pub(crate) async fn restore(
-    session: Disconnected,
-    damage: Damage,
-    rows: Vec<(u128, Value)>,
-) -> Result<bool, TableError> {
-    let mut session = session.connect().await;
-    let is_restored = match damage.recent {
-        Some(version) => restore_row(&mut session, damage.first, version, rows).await?,
-        None => restore_packs(&mut session, damage, rows).await?,
-    };
-    session.end(is_restored).await
+impl Calls {
+    /// The keys are in order. Returns whether they were still damaged.
+    pub fn restore(&self, damage: Damage, rows: Vec<(u128, Value)>) -> PackCall<'static, bool> {
+        self.connected(async move |mut session| {
+            let is_restored = match damage.recent {
+                Some(version) => restore_row(&mut session, damage.first, version, rows).await?,
+                None => restore_packs(&mut session, damage, rows).await?,
+            };
+            session.end(is_restored).await
+        })
+    }
 }
 
 /// Omits rows of groups that were erased since the backup. A new key must not replace a missing one, because
@@ -34,9 +33,7 @@ async fn leave_erased(
     groups.sort_unstable();
     groups.dedup();
     session.read_keys(groups).await?;
-    let groups = session.groups();
-    let is_erased = |id| groups.contains(id) && groups.key(id).is_none();
-    rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
+    rows.retain(|(_, value)| !value.group.is_some_and(|id| session.groups().is_erased(id)));
     Ok(())
 }
 
@@ -52,9 +49,9 @@ async fn restore_row(
         None => session.sql().delete_recent(&[StoredRow::new(first, version, Vec::new())]),
         Some((key, value)) => {
             let row = Row::Value(value);
-            let (state, groups) = (session.state()?, session.groups());
-            let stored = session.table.encrypt_row(&state, key, &row, groups)?;
-            let group = row.group().and_then(|group| groups.key(group));
+            let view = session.view()?;
+            let stored = view.encrypt_row(key, &row)?;
+            let group = row.group().and_then(|group| view.groups.key(group));
             session.sql().replace(version, &stored, group.map(|key| (key.id, key.version)))
         }
     };
@@ -90,14 +87,13 @@ async fn restore_packs(
                 continue;
             }
         };
-        let (state, context) = (session.state()?, session.context());
-        let (table, groups) = (&session.table, session.groups());
+        let view = session.view()?;
         // Another client may have restored the pack, or the hidden pack.
-        if table.open_readable(&state, context, &stored, groups).is_ok() || stored.next != end {
+        if view.open_readable(&stored).is_ok() || stored.next != end {
             return Ok(false);
         }
         let pack = Pack { id: first, end, rows: rows.clone() };
-        let mut packs = split::encrypt(table, &state, stored.version, pack, groups)?;
+        let mut packs = split::encrypt(&view, stored.version, pack)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
         if packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
             let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);

@@ -15,7 +15,7 @@ use crate::error::{Location, TableError};
 use crate::format::{GroupKeys, PackCipher};
 use crate::statement::Builder;
 use crate::stored::{StoredRow, Tier};
-use crate::table::{Context, State, Table};
+use crate::table::{Context, Meta, State, Table, View};
 
 /// No attempt waits in the caller's transaction.
 const ATTEMPTS_IN_TRANSACTION: u32 = 10;
@@ -25,16 +25,12 @@ pub(super) const KEY_INSERTIONS: u32 = 10;
 
 pub(crate) struct Disconnected {
     session: call::Session,
-    pub(super) table: Arc<Table>,
+    pub(crate) table: Arc<Table>,
 }
 
 impl Disconnected {
     pub(crate) fn new(session: call::Session, table: Arc<Table>) -> Self {
         Self { session, table }
-    }
-
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
     }
 
     pub(crate) async fn connect(self) -> Session {
@@ -86,6 +82,10 @@ impl Session {
         Context { began: self.began, is_in_transaction: self.is_in_transaction() }
     }
 
+    pub(super) fn view(&self) -> Result<View<'_>, TableError> {
+        self.table.view(self.context(), &self.groups)
+    }
+
     /// On MySQL the transaction itself may have written the pack after another client had split it. Its
     /// snapshot does not show the new packs.
     pub(super) fn gap_problem(&self, location: Location) -> TableError {
@@ -131,10 +131,10 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, TableError> {
+    pub(super) async fn read_meta(&mut self) -> Result<Meta, TableError> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_meta()).await;
-        self.read_rows(answer)
+        self.table.read_meta(self.read_rows(answer)?)
     }
 
     /// Returns whether there are settings.
@@ -239,8 +239,7 @@ impl Session {
             return Ok(false);
         }
         self.learn_keys(&unknown, false).await?;
-        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.key(*id).is_none();
-        Ok(unknown.iter().any(is_erased))
+        Ok(unknown.iter().any(|id| self.groups.is_erased(*id)))
     }
 
     /// Reads the keys of groups that the call writes next, and inserts missing ones. With `rechecks_known`,

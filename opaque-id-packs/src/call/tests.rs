@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{ConnectionState, Reply};
@@ -11,7 +11,6 @@ use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection};
 
 use super::session::KEY_INSERTIONS;
 use super::*;
-use crate::calls::Calls;
 use crate::format::{COMPRESSED, GroupKeys, Pack, PackCipher, Row};
 use crate::settings::Settings;
 use crate::split::tests::{open as open_table, value};
@@ -38,8 +37,7 @@ fn calls(table: &Arc<Table>) -> Calls {
 }
 
 fn put_one(table: &Arc<Table>) -> PackCall<'static, ()> {
-    let row = (7, Row::Value(value(7).into()));
-    calls(table).call(|session| put(session, [row]))
+    calls(table).put_rows([Ok((7, Row::Value(value(7).into())))])
 }
 
 #[test]
@@ -72,18 +70,14 @@ fn a_process_that_was_idle_writes_without_a_dictionary() {
         // zstd refuses a dictionary that ends after its magic number. The table can be opened without it.
         table.encrypt_meta(2, 7, &dictionary[..12]).expect("a dictionary"),
     ];
-    let meta = (0..).zip(stored).map(|(id, stored)| {
-        vec![Cell::Integer(id), Cell::Integer(stored.version), Cell::Bytes(stored.body)]
-    });
-    let context = Context { began: Instant::now(), is_in_transaction: false };
-    assert_eq!(table.learn(context, meta.collect()), Ok(true));
+    assert_eq!(table.learn(Context::outside(), (0..).zip(stored).collect()), Ok(true));
     assert!(!table.opened().expect("open").has_dictionary(2));
     let written_with = || {
-        let state = table.opened().expect("open");
         let groups = GroupKeys::default();
-        let row = table.encrypt_row(&state, 7, &Row::Value(value(7).into()), &groups);
+        let view = table.view(Context::outside(), &groups).expect("open");
+        let row = view.encrypt_row(7, &Row::Value(value(7).into()));
         let pack = Pack { id: 0, end: None, rows: vec![(7, value(7).into())] };
-        let pack = crate::split::encrypt(&table, &state, 1, pack, &groups).expect("a pack");
+        let pack = crate::split::encrypt(&view, 1, pack).expect("a pack");
         [&row.expect("a row"), &pack[0]].map(|it| PackCipher::dictionary_id(&it.body))
     };
     assert_eq!(written_with(), [Ok(1), Ok(1)]);
@@ -126,7 +120,7 @@ fn a_transaction_does_not_make_the_key_of_an_index() {
     let settings =
         vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.expect("settings").body)];
     let inside = ConnectionState { is_in_transaction: true, ..OUTSIDE };
-    let mut call = calls(&table).call(make_index);
+    let mut call = calls(&table).make_index();
     let ended = loop {
         match call.next(inside) {
             ControlFlow::Break(done) => break done,
@@ -176,26 +170,27 @@ async fn little_is_compressed_between_two_statements() -> Result<(), Box<dyn std
     ] {
         let pack_bytes = settings.pack_bytes as usize;
         let table = Arc::new(open_table(settings.row_level(1).pack_level(1)));
-        let (state, groups) = (table.opened()?, GroupKeys::default());
+        let groups = GroupKeys::default();
+        let view = table.view(Context::outside(), &groups)?;
         let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
-        let tables =
-            Statements::create_sql(Dialect::Sqlite, "events", table.statements.ids(), false);
+        let ids = Some(table.statements.ids());
+        let tables = Statements::create_sql(Dialect::Sqlite, "events", ids, false);
         sqlx::raw_sql(AssertSqlSafe(tables)).execute(&mut connection).await?;
         let sql = table.statements.on(Dialect::Sqlite);
         let ends = if is_last { vec![None] } else { vec![Some(1 << 40), None] };
         for (id, end) in [0, 1 << 40].into_iter().zip(ends) {
             let pack = Pack { id, end, rows: Vec::new() };
-            let packs = crate::split::encrypt(&table, &state, 0, pack, &groups)?;
+            let packs = crate::split::encrypt(&view, 0, pack)?;
             answer(&mut connection, &sql.insert_pack(&packs[0])).await?;
         }
-        let settings = table.encrypt_settings(1, &state.contents)?;
+        let settings = table.encrypt_settings(1, &view.state.contents)?;
         answer(&mut connection, &sql.insert_meta(&settings)).await?;
-        let rows = (0..2_000).map(|id| (id * 1_000, Row::Value(value(id).into())));
-        let mut put = calls(&table).call(|session| put(session, rows));
+        let rows = (0..2_000).map(|id| Ok((id * 1_000, Row::Value(value(id).into()))));
+        let mut put = calls(&table).put_rows(rows);
         while let ControlFlow::Continue(statement) = put.next(OUTSIDE) {
             put.reply(Reply::Answer(answer(&mut connection, &statement).await?));
         }
-        let mut merge = calls(&table).call(|session| merge(session, true));
+        let mut merge = calls(&table).merge(true);
         let (mut most, mut statements) = (0, 0);
         let merged = loop {
             let before = COMPRESSED.get();

@@ -1,9 +1,11 @@
 //! Replaces the settings, and trains dictionaries from rows of the table.
 
 use super::session::Attempts;
-use super::{Disconnected, Page, Session, UnreadRange};
+use super::{Calls, Disconnected, PackCall, Page, Session, UnreadRange};
 use crate::dictionary::trained;
-use crate::error::TableError;
+use crate::encoding::Encoding;
+use crate::error::{Location, TableError};
+use crate::format::Value;
 use crate::settings::{Settings, TableMetadata, unix_seconds};
 use crate::table::next_version;
 
@@ -13,54 +15,81 @@ const SAMPLED: usize = 100;
 /// The search for shared texts takes a second per megabyte.
 const SHARED: usize = 4 << 20;
 
-pub(crate) async fn configure(
-    session: Disconnected,
-    settings: Option<Settings>,
-    dictionary: Option<Vec<u8>>,
-) -> Result<(), TableError> {
-    let mut session = session.connect().await;
-    if let Some(settings) = settings {
-        write(&mut session, |contents| contents.settings = settings.clone()).await?;
+impl Calls {
+    pub fn configure(&self, settings: Settings) -> PackCall<'static, ()> {
+        self.connected(async move |mut session| {
+            write(&mut session, |contents| contents.settings = settings.clone()).await?;
+            session.end(()).await
+        })
     }
-    if let Some(dictionary) = dictionary {
-        add(&mut session, &dictionary).await?;
-    }
-    session.end(()).await
-}
 
-/// Two clients make the same key if they have the same sealing secret, and otherwise the first one to write
-/// it wins.
-pub(crate) async fn make_index(session: Disconnected) -> Result<(), TableError> {
-    let mut session = session.connect().await;
-    session.refresh().await?;
-    if session.state()?.index.is_none() {
-        // `fingerprint` runs no statement, and would go on with a key that a rollback has removed.
-        if session.is_in_transaction() {
-            return Err(session.table.index_in_transaction());
-        }
-        let key = session.table.derive_index()?;
-        write(&mut session, |contents| contents.keep_index(&key)).await?;
+    /// Two clients make the same key if they have the same sealing secret, and otherwise the first one to
+    /// write it wins.
+    pub fn make_index(&self) -> PackCall<'static, ()> {
+        self.connected(async move |mut session| {
+            session.refresh().await?;
+            if session.state()?.index.is_none() {
+                // `fingerprint` runs no statement, and would go on with a key that a rollback has removed.
+                if session.is_in_transaction() {
+                    return Err(session.table.index_in_transaction());
+                }
+                let key = session.table.derive_index()?;
+                write(&mut session, |contents| contents.keep_index(&key)).await?;
+            }
+            session.end(()).await
+        })
     }
-    session.end(()).await
-}
 
-pub(crate) async fn train(session: Disconnected, bytes: usize) -> Result<(), TableError> {
-    let mut session = session.connect().await;
-    let enough = match session.state()?.groups {
-        Some(_) => bytes.saturating_mul(SAMPLED).min(SHARED),
-        None => bytes.saturating_mul(SAMPLED),
-    };
-    let (mut samples, mut sampled) = (Vec::new(), 0);
-    let mut rest = UnreadRange::new(0, session.table.statements.ids().max(), true);
-    while rest.keys.is_some() && sampled < enough {
-        let page = Page::read(&mut session, rest).await?;
-        rest = page.rest;
-        let rows = page.rows.into_iter().filter_map(|(_, row)| row.ok());
-        samples.extend(rows.inspect(|row| sampled += row.len()));
+    pub fn train(&self, bytes: usize) -> PackCall<'static, ()> {
+        self.connected(async move |mut session| {
+            let enough = bytes.saturating_mul(SAMPLED);
+            let enough = match session.state()?.groups {
+                Some(_) => enough.min(SHARED),
+                None => enough,
+            };
+            let (mut samples, mut sampled) = (Vec::new(), 0);
+            let mut rest = UnreadRange::new(0, session.table.statements.ids().max(), true);
+            while rest.keys.is_some() && sampled < enough {
+                let page = Page::read(&mut session, rest).await?;
+                rest = page.rest;
+                let rows = page.rows.into_iter().filter_map(|(_, row)| row.ok());
+                samples.extend(rows.inspect(|row| sampled += row.len()));
+            }
+            let dictionary = trained(session.table.name(), &samples, bytes)?;
+            add(&mut session, &dictionary).await?;
+            session.end(()).await
+        })
     }
-    let dictionary = trained(session.table.name(), &samples, bytes)?;
-    add(&mut session, &dictionary).await?;
-    session.end(()).await
+
+    /// Trains a dictionary from samples. Samples with groups contribute only texts that many groups share.
+    pub fn train_from(
+        &self,
+        samples: Result<Vec<Value>, TableError>,
+        bytes: usize,
+    ) -> PackCall<'static, ()> {
+        self.call(async move |session: Disconnected| {
+            let dictionary = trained(session.table.name(), &samples?, bytes)?;
+            let mut session = session.connect().await;
+            add(&mut session, &dictionary).await?;
+            session.end(()).await
+        })
+    }
+
+    pub fn train_from_public<'v, V: 'v, E: Encoding<V>>(
+        &self,
+        samples: impl IntoIterator<Item = &'v V>,
+        bytes: usize,
+    ) -> PackCall<'static, ()> {
+        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
+        self.train_from(samples.collect(), bytes)
+    }
+
+    pub(crate) fn sample<V, E: Encoding<V>>(&self, value: &V) -> Result<Value, TableError> {
+        let name = format!("a sample for {}", self.table.name());
+        E::encode(value)
+            .map(Value::from)
+            .map_err(|reason| TableError::Value { location: Location { name, id: None }, reason })
+    }
 }
 
 async fn write(
@@ -88,10 +117,8 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError>
     let added = loop {
         session.learn().await?;
         let id = session.state()?.last_dictionary.checked_add(1);
-        let id = id.ok_or_else(|| TableError::Settings {
-            table: session.table.name().to_owned(),
-            reason: "expected room for another dictionary, found 65,535".to_owned(),
-        })?;
+        let full = "expected room for another dictionary, found 65,535";
+        let id = id.ok_or_else(|| session.table.settings_problem(full))?;
         let stored = session.table.encrypt_meta(id, next_version(0), dictionary)?;
         // Another client may have added one with the same number.
         if session.write_unless_duplicate(session.sql().insert_meta(&stored)).await? > 0 {

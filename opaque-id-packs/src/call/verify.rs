@@ -3,12 +3,14 @@
 use std::fmt;
 
 use super::convert::{Reader, check};
-use super::walk::{EVERY_BODY, Progress, Source, Walk};
-use super::{Disconnected, Session};
+use super::walk::{EVERY_BODY, Source, Walk};
+use super::{Calls, PackCall, Session};
 use crate::column::ColumnName;
 use crate::error::{TableError, add};
 use crate::format::{FormatError, Kind, PackCipher};
+use crate::statement::ValueSource;
 use crate::stored::{StoredRow, Tier};
+use crate::table::View;
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,43 +61,50 @@ impl fmt::Debug for Damage {
     }
 }
 
-pub(crate) async fn verify(
-    session: Disconnected,
-    column: Option<ColumnName>,
-    read: Option<Reader<'_>>,
-    mut progress: Progress,
-) -> Result<Verified, TableError> {
-    let mut session = session.connect().await;
-    let mut run = Run::default();
-    let meta = session.read_meta().await?;
-    session.table.verify_meta(meta)?.into_iter().for_each(|problem| run.verified.add(problem));
-    let keys = session.state()?.groups.is_some().then_some(Source::Tier(Tier::Keys));
-    let tiers = [Tier::Packs, Tier::Recent].map(Source::Tier);
-    let sources = match &column {
-        Some(column) => vec![Source::Column(column)],
-        None => keys.into_iter().chain(tiers).collect(),
-    };
-    for source in sources {
-        let (mut walk, mut is_first) = (Walk::new(source), true);
-        while let Some(bodies) = walk.next(&mut session, &EVERY_BODY).await? {
-            match source {
-                Source::Tier(Tier::Packs) => run.packs(&session, &bodies, is_first)?,
-                Source::Tier(Tier::Recent) => run.recent(&session, &bodies)?,
-                Source::Tier(Tier::Keys) => run.keys(&session, &bodies),
-                Source::Column(_) => run.values(&session, &bodies)?,
+impl Calls {
+    /// Reads all packs and recent rows, or all values of a column. With a reader, it also checks the column's plaintext and its index.
+    pub fn verify<'c>(
+        &self,
+        column: Option<&ColumnName>,
+        read: Option<Reader<'c>>,
+        mut progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<'c, Verified> {
+        let column = column.cloned();
+        self.connected(async move |mut session| {
+            let mut run = Run::default();
+            let meta = session.read_meta().await?;
+            session.table.verify_meta(meta).for_each(|problem| run.verified.add(problem));
+            let keys = session.state()?.groups.is_some().then_some(Source::Tier(Tier::Keys));
+            let tiers = [Tier::Packs, Tier::Recent].map(Source::Tier);
+            let sources = match &column {
+                Some(column) => vec![Source::Column(column, ValueSource::AllEncrypted)],
+                None => keys.into_iter().chain(tiers).collect(),
+            };
+            for source in sources {
+                let (mut walk, mut is_first) = (Walk::new(source), true);
+                while let Some(bodies) = walk.next(&mut session, &EVERY_BODY).await? {
+                    let (view, first) = (session.view()?, bodies.first().map(|stored| stored.id));
+                    if matches!(source, Source::Tier(Tier::Packs)) && is_first && first != Some(0) {
+                        let location = session.table.packs_location();
+                        run.damaged(TableError::Gap { location }, Damage::from_packs(0, first));
+                    }
+                    for stored in &bodies {
+                        run.body(&view, source, stored);
+                    }
+                    is_first = false;
+                    progress(run.verified.packs + run.verified.recent_rows + run.verified.values);
+                }
             }
-            is_first = false;
-            progress(run.verified.packs + run.verified.recent_rows + run.verified.values);
-        }
+            if let (Some(column), Some(read)) = (&column, &read) {
+                check(&mut session, column, read, |problem| run.verified.add(problem)).await?;
+            }
+            run.settings(&mut session).await?;
+            for (place, key_id) in run.in_doubt {
+                run.verified.damage[place].is_certain &= run.can_open[key_id];
+            }
+            session.end(run.verified).await
+        })
     }
-    if let (Some(column), Some(read)) = (&column, &read) {
-        check(&mut session, column, read, |problem| run.verified.add(problem)).await?;
-    }
-    run.settings(&mut session).await?;
-    for (place, key_id) in run.in_doubt {
-        run.verified.damage[place].is_certain &= run.can_open[key_id];
-    }
-    session.end(run.verified).await
 }
 
 #[derive(Default)]
@@ -133,83 +142,49 @@ impl Run {
         self.verified.damage.push(Damage { is_certain, ..damage });
     }
 
-    fn packs(
-        &mut self,
-        session: &Session,
-        found: &[StoredRow],
-        is_first: bool,
-    ) -> Result<(), TableError> {
-        let state = session.state()?;
-        let first = found.first().map(|stored| stored.id);
-        if is_first && first != Some(0) {
-            let location = session.table.packs_location();
-            self.damaged(TableError::Gap { location }, Damage::from_packs(0, first));
-        }
-        for stored in found {
-            match session.table.open_readable(&state, session.context(), stored, session.groups()) {
-                Ok((pack, unreadable)) => {
-                    // The pack is authentic, so a backup has nothing better. The keys of its groups are
-                    // missing.
-                    unreadable.into_iter().for_each(|(_, problem)| self.verified.add(problem));
-                    self.verified.packs += 1;
-                    self.verified.packed_rows += pack.rows.len() as u64;
-                    self.has_opened(stored);
-                    if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
-                        let location = session.table.location(Kind::Pack, pack.id);
-                        self.damaged(
-                            TableError::Gap { location },
-                            Damage::from_packs(end, stored.next),
-                        );
-                    }
+    fn body(&mut self, view: &View<'_>, source: Source<'_>, stored: &StoredRow) {
+        let opened = match source {
+            Source::Tier(Tier::Packs) => view.open_readable(stored).map(|(pack, unreadable)| {
+                // The pack is authentic, so a backup has nothing better. The keys of its groups are missing.
+                unreadable.into_iter().for_each(|(_, problem)| self.verified.add(problem));
+                self.verified.packs += 1;
+                self.verified.packed_rows += pack.rows.len() as u64;
+                if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
+                    let gap =
+                        TableError::Gap { location: view.table.location(Kind::Pack, pack.id) };
+                    self.damaged(gap, Damage::from_packs(end, stored.next));
                 }
-                Err(problem) => {
-                    self.unreadable(problem, stored, Damage::from_packs(stored.id, stored.next));
-                }
+            }),
+            Source::Tier(Tier::Recent) => {
+                view.open_row(stored).map(|_| self.verified.recent_rows += 1)
             }
-        }
-        Ok(())
-    }
-
-    fn recent(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), TableError> {
-        let state = session.state()?;
-        for stored in found {
-            match session.table.open_row(&state, stored, session.groups()) {
-                Ok(_) => {
-                    self.verified.recent_rows += 1;
-                    self.has_opened(stored);
-                }
-                // The row is authentic, so a backup has nothing better.
-                Err(problem @ TableError::Unreadable { source: FormatError::NoGroupKey, .. }) => {
-                    self.verified.add(problem);
-                }
-                Err(problem) => {
-                    let end = session.table.statements.ids().after(stored.id);
-                    let damage = Damage::from_packs(stored.id, end);
-                    let recent = Some(stored.version);
-                    self.unreadable(problem, stored, Damage { recent, ..damage });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn keys(&mut self, session: &Session, found: &[StoredRow]) {
-        let problems = found.iter().filter_map(|stored| session.table.open_key(stored).err());
-        problems.for_each(|problem| self.verified.add(problem));
-    }
-
-    fn values(&mut self, session: &Session, found: &[StoredRow]) -> Result<(), TableError> {
-        let state = session.state()?;
-        for stored in found {
-            match session.table.open_value(&state, stored.id, &stored.body, session.groups()) {
+            Source::Tier(Tier::Keys) => view.table.open_key(stored).map(drop),
+            Source::Column(..) => match view.open_value(stored.id, &stored.body) {
                 Ok(_) | Err(TableError::Erased { .. }) => {
                     self.verified.values += 1;
-                    self.has_opened(stored);
+                    Ok(())
                 }
-                Err(problem) => self.verified.add(problem),
+                Err(problem) => Err(problem),
+            },
+        };
+        match (opened, source) {
+            (Ok(()), Source::Tier(Tier::Keys)) => {}
+            (Ok(()), _) => self.has_opened(stored),
+            // The row is authentic, so a backup has nothing better.
+            (Err(problem @ TableError::Unreadable { source: FormatError::NoGroupKey, .. }), _) => {
+                self.verified.add(problem);
             }
+            (Err(problem), Source::Tier(Tier::Packs)) => {
+                self.unreadable(problem, stored, Damage::from_packs(stored.id, stored.next));
+            }
+            (Err(problem), Source::Tier(Tier::Recent)) => {
+                let end = view.table.statements.ids().after(stored.id);
+                let damage = Damage::from_packs(stored.id, end);
+                let recent = Some(stored.version);
+                self.unreadable(problem, stored, Damage { recent, ..damage });
+            }
+            (Err(problem), _) => self.verified.add(problem),
         }
-        Ok(())
     }
 
     fn has_opened(&mut self, stored: &StoredRow) {
@@ -228,13 +203,10 @@ impl Run {
         }
         let (expected, found) = (self.dictionary, session.state()?.contents.dictionary);
         if found < expected {
-            self.verified.add(TableError::Settings {
-                table: session.table.name().to_owned(),
-                reason: format!(
-                    "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
-                     again, or are older than the rows"
-                ),
-            });
+            self.verified.add(session.table.settings_problem(format!(
+                "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
+                 again, or are older than the rows"
+            )));
         }
         Ok(())
     }

@@ -58,6 +58,10 @@ impl GroupKeys {
         self.0.contains_key(&id)
     }
 
+    pub(crate) fn is_erased(&self, id: u128) -> bool {
+        self.0.get(&id).is_some_and(Option::is_none)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

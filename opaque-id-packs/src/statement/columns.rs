@@ -12,7 +12,7 @@ use crate::stored::StoredRow;
 
 /// The column that a conversion reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ValueSource {
     Plaintext,
     /// The encrypted values of rows without plaintext. A plaintext is the newer value.
     Encrypted,
@@ -20,7 +20,7 @@ pub(crate) enum Source {
     AllEncrypted,
 }
 
-impl Source {
+impl ValueSource {
     /// Returns the condition on the row `c`.
     fn condition(self, quoted: &Quoted) -> String {
         let of_plaintext = quoted.plaintext.as_ref().filter(|_| self == Self::Encrypted);
@@ -33,7 +33,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     /// The fingerprint only. The value was read from this column.
-    Index(Source),
+    Index(ValueSource),
     /// The encrypted value and the fingerprint, in place of the plaintext.
     Encrypted,
     /// The plaintext, in place of the encrypted value.
@@ -66,7 +66,7 @@ impl Builder<'_> {
     pub(crate) fn read_values(
         self,
         column: &ColumnName,
-        source: Source,
+        source: ValueSource,
         from: u128,
         header: &[u8],
         limit: i64,
@@ -75,7 +75,7 @@ impl Builder<'_> {
         let mut value = self.value_of(&quoted, source);
         if self.dialect == Dialect::Sqlite
             && quoted.plaintext.is_some()
-            && source != Source::AllEncrypted
+            && source != ValueSource::AllEncrypted
         {
             // The bytes of a text would be UTF-16 in a database of that encoding. A byte that is no text is an error instead.
             value = format!("CASE WHEN CAST('a' AS BLOB) = x'61' THEN {value} ELSE x'ff' END");
@@ -87,7 +87,7 @@ impl Builder<'_> {
         let Quoted { table, id, .. } = &quoted;
         let has = column_of(&quoted, source);
         let (mut parameters, mut is_stale) = (vec![Id(from), Integer(limit)], String::new());
-        if source == Source::AllEncrypted {
+        if source == ValueSource::AllEncrypted {
             parameters.push(Bytes(header));
             is_stale = format!(" AND {}", super::is_stale(&has));
         }
@@ -131,16 +131,16 @@ impl Builder<'_> {
             Write::Encrypted => {
                 sets.push((&quoted.column, new));
                 sets.extend(plaintext.map(|plaintext| (plaintext, "NULL".to_owned())));
-                Source::Plaintext
+                ValueSource::Plaintext
             }
             Write::Plaintext => {
                 sets.push((&quoted.column, "NULL".to_owned()));
                 // An application that writes plaintext again may have been faster.
                 sets.extend(plaintext.map(|plaintext| {
-                    let new = self.text(&new, plaintext, column.has_json());
+                    let new = self.text(&new, plaintext, column.is_json);
                     (plaintext, format!("COALESCE(c.{plaintext}, {new})"))
                 }));
-                Source::AllEncrypted
+                ValueSource::AllEncrypted
             }
         };
         let alias = if self.is_mysql() { "c." } else { "" };
@@ -203,10 +203,10 @@ impl Builder<'_> {
     }
 
     /// Returns the bytes of a value: the bytes of the column, or the plaintext in UTF-8. Bytes are compared without a collation.
-    fn value_of(self, quoted: &Quoted, source: Source) -> String {
+    fn value_of(self, quoted: &Quoted, source: ValueSource) -> String {
         let value = column_of(quoted, source);
         match (source, self.dialect) {
-            (Source::Encrypted | Source::AllEncrypted, _) => value,
+            (ValueSource::Encrypted | ValueSource::AllEncrypted, _) => value,
             // The text of a `bytea` would be hexadecimal digits. A byte that is no text is an error instead.
             (_, Dialect::Postgres) => format!(
                 "CASE WHEN CAST(pg_typeof({value}) AS text) = 'bytea' THEN decode('ff', 'hex') \
@@ -236,10 +236,10 @@ impl Builder<'_> {
     }
 }
 
-fn column_of(quoted: &Quoted, source: Source) -> String {
+fn column_of(quoted: &Quoted, source: ValueSource) -> String {
     let name = match source {
-        Source::Encrypted | Source::AllEncrypted => Some(&quoted.column),
-        Source::Plaintext => quoted.plaintext.as_ref(),
+        ValueSource::Encrypted | ValueSource::AllEncrypted => Some(&quoted.column),
+        ValueSource::Plaintext => quoted.plaintext.as_ref(),
     };
     name.map_or_else(|| "NULL".to_owned(), |name| format!("c.{name}"))
 }

@@ -1,3 +1,5 @@
+//! The stored value of a column.
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
@@ -17,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
     diesel(sql_type = diesel::sql_types::Binary)
 )]
 pub struct Encrypted<T, V> {
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     types: PhantomData<fn() -> (T, V)>,
 }
 
