@@ -495,13 +495,14 @@ impl Table {
     pub(crate) fn encrypt_first_pack(
         &self,
         contents: &TableMetadata,
+        version: i64,
     ) -> Result<StoredRow, TableError> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None, &GroupKeys::default())
             .map_err(|source| self.unwritable(Kind::Pack, 0, source))?;
         let groups = self.groups(contents)?;
-        Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
+        Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, version, &self.plain, &plaintext))
     }
 
     fn check(&self, contents: &TableMetadata) -> Result<(), TableError> {

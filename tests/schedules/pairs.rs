@@ -3,7 +3,7 @@
 use opaque_id_core::{Internal, Keyring, MasterSecret};
 use opaque_id_packs::__private::{Damage, RuntimePacks};
 use opaque_id_packs::format::Value;
-use opaque_id_packs::{Encoding, Raw, TableError};
+use opaque_id_packs::{Encoding, Raw, Settings, TableError};
 use opaque_id_sql::statement::Cell;
 use opaque_id_tests::Result;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
@@ -11,7 +11,9 @@ use opaque_id_tests::turns::{Turn, Turns};
 
 use crate::random::{KEYS, Mutation, Operation, Ops, Unknown, is_erased};
 use crate::restore::tool;
-use crate::world::{Entry, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, value};
+use crate::world::{
+    Entry, InThree, OUTSIDE, SteppedCall, Suspended, Table, World, id, keyring, value,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OperationKind {
@@ -306,6 +308,51 @@ fn all_schedules_of_each_pair_of_calls_are_linearizable() -> Result {
         schedules += count;
     }
     println!("{schedules} schedules");
+    Ok(())
+}
+
+/// Runs all schedules of two clients that open a new table, and returns their number.
+fn all_openings<E: Encoding<Vec<u8>>>() -> Result<u64> {
+    let mut world = World::<E>::with(keyring()?, false)?;
+    let (mut turns, mut schedules) = (Turns::default(), 0);
+    loop {
+        world.execute("DELETE FROM entries_packs; DELETE FROM entries_meta")?;
+        let open = || {
+            Table::<E>::open((&world.keyring).into(), "entries".into(), Some(Settings::default()))
+        };
+        let mut clients = [Some(open()?), Some(open()?)]
+            .map(|call| call.map(|call| SteppedCall::new(call, OUTSIDE)));
+        loop {
+            let has_statement = |client: &Option<SteppedCall<'_, Table<E>>>| {
+                client.as_ref().is_some_and(|client| client.statement().is_some())
+            };
+            match turns.next([has_statement(&clients[0]), has_statement(&clients[1])]) {
+                None => break,
+                Some(Turn::Die(client)) => clients[client] = None,
+                Some(Turn::Run(client)) => {
+                    world.step(clients[client].as_mut().expect("it runs"))?;
+                }
+            }
+        }
+        let opened = clients.into_iter().flatten().map(SteppedCall::result);
+        let mut opened = opened.collect::<Result<Vec<_>>>()?;
+        opened.push(world.table(Some(Settings::default()))?);
+        world.put(&opened[0], 0, &value(7))?;
+        world.merge(&opened[0])?;
+        for table in &opened {
+            assert_eq!(world.read(table, 0)?, Some(7), "{:?}", turns.steps());
+        }
+        world.execute("DELETE FROM entries_recent")?;
+        schedules += 1;
+        if !turns.next_schedule() {
+            return Ok(schedules);
+        }
+    }
+}
+
+#[test]
+fn all_schedules_of_two_clients_that_open_a_table_leave_one_table() -> Result {
+    println!("{} schedules", all_openings::<Raw>()? + all_openings::<InThree>()?);
     Ok(())
 }
 

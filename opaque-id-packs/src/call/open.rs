@@ -13,8 +13,9 @@ use crate::id_column::IdColumn;
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Settings, TableMetadata};
+use crate::statement::IfLocked;
 use crate::stored::{StoredRow, Tier};
-use crate::table::{Requirements, Table};
+use crate::table::{Requirements, Table, next_version};
 
 impl Calls {
     /// With contents, the call writes them if the table is new.
@@ -63,7 +64,7 @@ struct First {
 impl First {
     fn new(table: &Table, contents: &TableMetadata, is_column: bool) -> Result<Self, TableError> {
         table.check_settings(contents)?;
-        let pack = (!is_column).then(|| table.encrypt_first_pack(contents)).transpose()?;
+        let pack = (!is_column).then(|| table.encrypt_first_pack(contents, 1)).transpose()?;
         let settings = table.encrypt_settings(1, contents)?;
         Ok(Self { settings, pack, is_grouped: contents.groups.is_some() })
     }
@@ -71,18 +72,43 @@ impl First {
 
 async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableError> {
     let mut session = session.connect().await;
-    if session.learn().await? {
-        return Ok(());
+    if !session.learn().await? {
+        let first = first.as_ref().ok_or_else(|| session.table.not_created())?;
+        if is_new(&mut session, first).await? {
+            // Another client may create the table as well.
+            session.write_unless_duplicate(session.sql().insert_meta(&first.settings)).await?;
+        }
+        if !session.learn().await? {
+            return Err(session.table.settings_missing());
+        }
     }
-    let first = first.ok_or_else(|| session.table.not_created())?;
-    if is_new(&mut session, &first).await? {
-        // Another client may create the table as well.
-        session.write_unless_duplicate(session.sql().insert_meta(&first.settings)).await?;
+    match first {
+        Some(First { pack: Some(pack), is_grouped: true, .. }) => {
+            replace_pack_of_other_settings(&mut session, pack.version).await
+        }
+        _ => Ok(()),
     }
-    match session.learn().await? {
-        true => Ok(()),
-        false => Err(session.table.settings_missing()),
+}
+
+/// Two clients that create a table with groups at the same time have different keys. The first pack may be
+/// encrypted by one of them, while the settings have the key of the other one.
+async fn replace_pack_of_other_settings(
+    session: &mut Session,
+    version: i64,
+) -> Result<(), TableError> {
+    let found = session.query_tiers(session.sql().range((0, 0), false, 1, 0)).await?;
+    let is_other = |(tier, pack): &(Tier, StoredRow)| {
+        Ok(*tier == Tier::Packs
+            && pack.version == version
+            && session.view()?.open_pack(pack).is_err())
+    };
+    if found.first().map_or(Ok(false), is_other)? {
+        let contents = &session.state()?.contents;
+        let pack = session.table.encrypt_first_pack(contents, next_version(version))?;
+        // Another client may have replaced it.
+        session.write(session.sql().write_packs(version, &[pack], IfLocked::Wait)).await?;
     }
+    Ok(())
 }
 
 /// If a table without settings has rows, its settings were deleted or another client has just created it. New
