@@ -368,7 +368,7 @@ fn first_violation<E: Encoding<Vec<u8>>>(
 /// erased.
 fn a_third_is_linearizable<E: Encoding<Vec<u8>>>(is_written_through: bool) -> Result {
     let schedules = std::env::var("OPAQUE_ID_TEST_SCHEDULES");
-    let schedules = schedules.map_or(Ok(15_000), |schedules| schedules.parse())?;
+    let schedules = schedules.map_or(Ok(6_000), |schedules| schedules.parse())?;
     assert_eq!(first_violation::<E>(schedules / 3, is_written_through, None)?, None);
     Ok(())
 }
