@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let on = |kind| {
         cases.iter().map(move |&(name, run)| Case { adapter: "check-schema", kind, name, run })
     };
-    conformance::main(Engine::ALL.into_iter().flat_map(on).collect())
+    conformance::main(Engine::ALL.into_iter().flat_map(on).collect(), &Engine::ALL)
 }
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {

@@ -50,5 +50,5 @@ fn main() -> ExitCode {
                 .concat(),
         ),
     ];
-    run(suites.concat())
+    run(suites.concat(), &Engine::ALL)
 }

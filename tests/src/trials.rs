@@ -39,9 +39,10 @@ pub fn main(run: impl FnOnce(&Arguments) -> Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Starts the servers of the chosen trials, and runs the trials.
-pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
-    let (only, count) = (Engine::asked_for()?, all.len());
+/// Starts the servers of the chosen trials, and runs the trials. Without `OPAQUE_ID_TEST_ONLY`, they are those
+/// of the given databases.
+pub fn run(args: &Arguments, all: Vec<Trial>, by_default: &[Engine]) -> Result<Ran> {
+    let (only, count) = (Engine::asked_for_or(by_default)?, all.len());
     let is_chosen = |trial: &Trial| only.contains(&trial.kind) && is_asked_for(args, &trial.name);
     let chosen: Vec<Trial> = all.into_iter().filter(is_chosen).collect();
     let kinds: BTreeSet<Engine> = chosen.iter().map(|trial| trial.kind).collect();
@@ -68,7 +69,7 @@ pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
     let left_out = Engine::ALL.iter().filter(|kind| !only.contains(kind));
     let left_out = Vec::from_iter(left_out.map(|kind| kind.name()));
     if !args.list && !left_out.is_empty() {
-        println!("left out by OPAQUE_ID_TEST_ONLY: {}", left_out.join(", "));
+        println!("left out: {} (OPAQUE_ID_TEST_ONLY chooses databases)", left_out.join(", "));
     }
     Ok(Ran { exit_code: conclusion.exit_code(), is_whole })
 }

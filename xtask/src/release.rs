@@ -15,7 +15,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result);
 
 /// Quick checks come first.
-pub(crate) const CHECKS: [Check; 20] = [
+pub(crate) const CHECKS: [Check; 21] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", || cargo_deny("licenses bans sources")),
@@ -26,6 +26,7 @@ pub(crate) const CHECKS: [Check; 20] = [
     ("packages", packed),
     ("fresh", || run(cargo("run --package=opaque-id-tests --all-features --locked --bin=fresh"))),
     ("loco", loco),
+    ("adapters", adapters),
     ("ports", || run(cargo_test("--test=ports -- --include-ignored"))),
     ("older", older::release),
     ("rust", lowest_rust),
@@ -69,6 +70,13 @@ fn features() -> Result {
 /// The example has its own workspace because it has many dependencies.
 fn loco() -> Result {
     run(cargo("test --manifest-path=examples/loco/Cargo.toml --target-dir=target/loco"))
+}
+
+fn adapters() -> Result {
+    let mut test = cargo_test("--test=diesel --test=seaorm");
+    test.env("OPAQUE_ID_TEST_ONLY", "postgres,mysql,mariadb,sqlite");
+    run(test)?;
+    older::test()
 }
 
 fn packed() -> Result {

@@ -40,5 +40,5 @@ fn main() -> ExitCode {
         cases.map(move |(name, run)| trial(kind, name, run))
     });
     let trials = trials.collect();
-    trials::main(|args| Ok(trials::run(args, trials)?.exit_code))
+    trials::main(|args| Ok(trials::run(args, trials, &Engine::ALL)?.exit_code))
 }

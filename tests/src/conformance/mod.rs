@@ -48,11 +48,11 @@ pub fn suite<S: PoolShop + TypeShop + PackShop + ColumnShop>(
 }
 
 /// Runs the chosen cases, and compares the resulting columns with the table in docs/CONFORMANCE.md.
-pub fn main(all: Vec<Case>) -> ExitCode {
-    trials::main(|args| run(args, &all))
+pub fn main(all: Vec<Case>, by_default: &[Engine]) -> ExitCode {
+    trials::main(|args| run(args, &all, by_default))
 }
 
-fn run(args: &trials::Arguments, all: &[Case]) -> Result<ExitCode> {
+fn run(args: &trials::Arguments, all: &[Case], by_default: &[Engine]) -> Result<ExitCode> {
     let adapters = in_order(all.iter().map(|case| case.adapter));
     for adapter in &adapters {
         for kind in Engine::ALL {
@@ -82,7 +82,7 @@ fn run(args: &trials::Arguments, all: &[Case]) -> Result<ExitCode> {
             }
         }),
     });
-    let ran = trials::run(args, cases.collect())?;
+    let ran = trials::run(args, cases.collect(), by_default)?;
     if args.list {
         return Ok(ran.exit_code);
     }
