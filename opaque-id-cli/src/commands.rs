@@ -242,7 +242,7 @@ fn open(
     let logs = OnceCell::new();
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
-    let mut open = |id: &str, is_one_of_several: bool| {
+    let open = |id: &str, is_one_of_several: bool| {
         let (resources, resource_args) = match from_log(id) {
             Some(_) => {
                 if logs.get().is_none() {
@@ -301,18 +301,7 @@ fn open(
         }
         Ok(writeln!(out)?)
     };
-    each(&args.ids, |pasted| {
-        let ids = pasted_ids(pasted);
-        let mut refused = None;
-        for id in &ids {
-            match open(id, ids.len() > 1) {
-                // Without its line in the audit log, nothing more is opened.
-                Err(error) if !error.is::<io::Error>() => drop(refused.get_or_insert(error)),
-                opened => opened?,
-            }
-        }
-        refused.map_or(Ok(()), Err)
-    })
+    each_part(&args.ids, pasted_ids, open)
 }
 
 /// Returns the ids in a text, such as a line of a log, or the text itself if it has none.
@@ -610,18 +599,38 @@ fn each(
     values: &[String],
     mut act: impl FnMut(&str) -> Result<(), Box<dyn Error>>,
 ) -> Result<bool, Box<dyn Error>> {
+    each_part(values, |value| vec![value.to_owned()], |value, _| act(value))
+}
+
+/// Acts on the parts of each value. The flag says whether there are several.
+fn each_part(
+    values: &[String],
+    split: impl Fn(&str) -> Vec<String>,
+    mut act: impl FnMut(&str, bool) -> Result<(), Box<dyn Error>>,
+) -> Result<bool, Box<dyn Error>> {
     let mut all_good = true;
     lines::for_each(values, |place, value| {
-        let Err(error) = value.map_err(Into::into).and_then(&mut act) else {
-            return Ok(());
+        let value = match value {
+            Ok(value) => value,
+            Err(error) => {
+                all_good = false;
+                return report(place, "", &*<Box<dyn Error>>::from(error));
+            }
         };
-        // A failed write does not make the value invalid.
-        let error = match error.downcast::<io::Error>() {
-            Ok(error) => return Err(*error),
-            Err(error) => error,
-        };
-        all_good = false;
-        report(place, value.unwrap_or_default(), &*error)
+        let parts = split(value);
+        let has_several = parts.len() > 1;
+        for part in &parts {
+            let Err(error) = act(part, has_several) else { continue };
+            // A failed write does not make the value invalid, and nothing is opened without its line in the
+            // audit log.
+            let error = match error.downcast::<io::Error>() {
+                Ok(error) => return Err(*error),
+                Err(error) => error,
+            };
+            all_good = false;
+            report(place, if has_several { part } else { value }, &*error)?;
+        }
+        Ok(())
     })?;
     Ok(all_good)
 }

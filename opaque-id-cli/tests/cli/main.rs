@@ -509,11 +509,14 @@ fn all_ids_of_a_line_are_opened() {
     let expected = format!("{user}  1  integer  key id 0\n{part}  2  integer  key id 0\n");
     assert_eq!(stdout(&opened), expected);
     // The second id is of another resource.
-    let line = format!("[{},{}]", seal("user", 1, plain), seal("part", 2, plain));
-    let args = ["open", "--prefix", "user", "--key", "int", &line];
-    let opened = output(&mut command_with(&entry(), &args));
+    let both = [seal("user", 1, plain), seal("part", 2, plain)];
+    let line = format!("[{}]", both.join(","));
+    let opened = output(folder.command(&entry(), "open --prefix user").arg(&line));
     assert!(stdout(&opened).contains("  1  integer  key id 0"), "{}", stdout(&opened));
     refuses(&opened, 1, "part");
+    // Each refused id has its reason.
+    let opened = output(folder.command(&entry(), "open --prefix cart --key int").arg(&line));
+    both.iter().for_each(|id| refuses(&opened, 1, &format!("argument 1: {id}: invalid id")));
 }
 
 #[test]
