@@ -178,16 +178,3 @@ fn the_derives_need_no_prelude() -> Result<(), Box<dyn std::error::Error>> {
     }
     Ok(())
 }
-
-/// The first rows of the table have UUIDv4 and the later ones UUIDv7.
-#[test]
-fn uuids_of_several_versions_are_generated_as_version_7() {
-    #[derive(Debug, OpaqueId)]
-    #[opaque_id(prefix = "mixed", key = Uuid)]
-    struct Mixed;
-
-    let ids: Vec<Internal<Mixed>> = (0..1_000).map(|_| Internal::generate_v7()).collect();
-    assert!(ids.is_sorted_by(|a, b| a < b));
-    assert!(ids.iter().all(|id| id.expose_key().get_version_num() == 7));
-    assert_eq!(Internal::<Mixed>::random().expose_key().get_version_num(), 4);
-}
