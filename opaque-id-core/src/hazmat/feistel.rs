@@ -4,11 +4,11 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::cipher::KeyInit;
 
-use super::HALF_MASK;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys, feistel};
+use super::{HALF_MASK, encrypt_block};
 
 /// The width of each half of a [`Feistel`] network's block.
 pub const HALF_BITS: u32 = 60;
@@ -177,10 +177,8 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
 }
 
 fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
-    let mut block = u128::from(half).to_be_bytes().into();
-    key.encrypt_block(&mut block);
     #[expect(clippy::cast_possible_truncation, reason = "only the low 60 bits are needed")]
-    let low = u128::from_be_bytes(block.into()) as u64;
+    let low = encrypt_block(key, half.into()) as u64;
     low & HALF_MASK
 }
 

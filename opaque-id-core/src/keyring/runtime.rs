@@ -238,25 +238,21 @@ fn typed(key: KeyKind, form: FormKind) -> Result<&'static dyn Typed, Invalid> {
         (KeyKind::U32, FormKind::TEXT) => of::<u32, Text>(),
         (KeyKind::U32, FormKind::SHORT) => of::<u32, Short>(),
         (KeyKind::U32, FormKind::UUID) => of::<u32, UuidForm>(),
-        (_, form) if form.is_mapped() => {
-            return Err(Invalid::setting(
-                "ids of a mapped form are not sealed: look them up in the mapping table",
-            ));
-        }
-        (_, FormKind::TAGGED) => {
-            return Err(Invalid::setting(
-                "integers have no tagged form because their text form has a tag already: use the text form",
-            ));
-        }
-        (_, FormKind::SHORT) => {
-            return Err(Invalid::setting(
-                "only integers have a short form: use the text or the tagged form",
-            ));
-        }
         _ => {
-            return Err(Invalid::setting(
-                "a ULID and an arbitrary UUID have no uuid form: use the text or the tagged form",
-            ));
+            return Err(Invalid::setting(match form {
+                form if form.is_mapped() => {
+                    "ids of a mapped form are not sealed: look them up in the mapping table"
+                }
+                FormKind::TAGGED => {
+                    "integers have no tagged form because their text form has a tag already: use the text form"
+                }
+                FormKind::SHORT => {
+                    "only integers have a short form: use the text or the tagged form"
+                }
+                _ => {
+                    "a ULID and an arbitrary UUID have no uuid form: use the text or the tagged form"
+                }
+            }));
         }
     })
 }

@@ -104,9 +104,7 @@ impl MasterSecret {
     pub(super) fn is_example(&self) -> bool {
         self.is_same(&Self::example())
     }
-}
 
-impl MasterSecret {
     /// Derives a subkey of `N` bytes for a label and a domain, and passes it to `act`. It is for crates of
     /// this family.
     ///
