@@ -9,16 +9,13 @@ use aes::cipher::KeyInit;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys, feistel};
 use super::{HALF_MASK, encrypt_block};
+use crate::private::Private;
 
 /// The width of each half of a [`Feistel`] network's block.
 pub const HALF_BITS: u32 = 60;
 
-mod closed {
-    pub trait Closed {}
-}
-
 /// A fact about the second half of a block: [`Uniform`] or [`Arbitrary`].
-pub trait Nonce: closed::Closed + Copy + fmt::Debug + 'static {}
+pub trait Nonce: Private + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +25,8 @@ pub enum Uniform {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitrary {}
 
-impl closed::Closed for Uniform {}
-impl closed::Closed for Arbitrary {}
+impl Private for Uniform {}
+impl Private for Arbitrary {}
 impl Nonce for Uniform {}
 impl Nonce for Arbitrary {}
 

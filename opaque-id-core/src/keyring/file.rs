@@ -85,8 +85,7 @@ impl Keyring {
     ) -> Result<Self, KeyringError> {
         let path = path.as_ref();
         let wrapped = bytes(path, false)?;
-        let path = path.display().to_string();
-        let source_name = MasterSecret::redact(&path);
+        let source_name = name(path);
         let failed = |problem| KeyringError::Unwrap { source_name: source_name.clone(), problem };
         let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
         let unwrapped = unwrapped.map_err(|error| failed(redacted_with_causes(&*error)))?;
