@@ -170,12 +170,6 @@ fn store(block: __m128i) -> u128 {
     u128::from(first) << 64 | u128::from(store_half(block))
 }
 
-#[inline]
-#[target_feature(enable = "aes,avx")]
-fn encrypt_rounds(keys: &RoundKeys, block: __m128i) -> __m128i {
-    encrypt_onto(keys, block, _mm_setzero_si128())
-}
-
 /// Returns `other ^ AES(block)`. The last round key includes `other`, so the XOR costs no time.
 #[inline]
 #[target_feature(enable = "aes,avx")]
@@ -200,7 +194,7 @@ fn decrypt_rounds(RoundKeys(keys): &RoundKeys, block: __m128i) -> __m128i {
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
 fn encrypt(keys: &RoundKeys, block: u128) -> u128 {
-    store(encrypt_rounds(keys, load(block)))
+    store(encrypt_onto(keys, load(block), _mm_setzero_si128()))
 }
 
 #[inline(never)]

@@ -9,7 +9,6 @@ mod opened;
 mod runtime;
 mod secret;
 mod shared;
-mod stack;
 mod table;
 #[cfg(feature = "tokens")]
 mod tokens;

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::secret::Secret;
-use super::{KeyId, Keyring, stack};
+use super::secret::{Secret, on_wiped_stack};
+use super::{KeyId, Keyring};
 use crate::cursor;
 use crate::error::{IdError, Invalid, KeyProblem, OpenError, TextProblem};
 use crate::form::{Form, FormKind, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm};
@@ -70,7 +70,7 @@ impl RuntimeResource {
         let resource = Self::without_subkeys(prefix, KeyId::ALL[0], key, form)?;
         let subkeys = KeyId::ALL.map(|key_id| {
             let id_subkeys = subkeys(key_id)?;
-            Some(stack::wiped(|| Box::new(Subkeys::from_ids(id_subkeys))))
+            Some(on_wiped_stack(|| Box::new(Subkeys::from_ids(id_subkeys))))
         });
         Ok(Self { subkeys, ..resource })
     }

@@ -80,7 +80,7 @@ impl<'o, O: SupportedConnection> Connection<'o, O> {
             on,
             #[cfg(feature = "mysql")]
             pooled: match on.mysql_pool() {
-                Some(pool) => Some(super::mysql::acquire(pool).await?),
+                Some(pool) => Some(pool.acquire().await.map_err(compat::query_error)?),
                 None => None,
             },
         })
