@@ -402,15 +402,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong() {
+        let length = |found, expected| Invalid::from(IdProblem::Length { found, expected });
         for (given, problem) in [
-            (
-                "user_7x1nhm7sq0r1qh4pewb",
-                Invalid::from(IdProblem::Length { found: 19, expected: 13 }),
-            ),
-            (
-                "user_7x1nhm7sq0r1qh4pewbe",
-                Invalid::from(IdProblem::Length { found: 20, expected: 26 }),
-            ),
+            ("user_7x1nhm7sq0r1qh4pewb", length(19, 13)),
+            ("user_7x1nhm7sq0r1qh4pewbe", length(20, 26)),
             ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
             ("42", TextProblem::InternalKey("integer").into()),
             ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),

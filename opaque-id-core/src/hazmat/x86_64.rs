@@ -181,16 +181,6 @@ fn encrypt_onto(RoundKeys(keys): &RoundKeys, block: __m128i, other: __m128i) -> 
     _mm_aesenclast_si128(block, _mm_xor_si128(keys[10], other))
 }
 
-#[inline]
-#[target_feature(enable = "aes,avx")]
-fn decrypt_rounds(RoundKeys(keys): &RoundKeys, block: __m128i) -> __m128i {
-    let mut block = _mm_xor_si128(block, keys[0]);
-    for key in &keys[1..10] {
-        block = _mm_aesdec_si128(block, *key);
-    }
-    _mm_aesdeclast_si128(block, keys[10])
-}
-
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
 fn encrypt(keys: &RoundKeys, block: u128) -> u128 {
@@ -199,8 +189,12 @@ fn encrypt(keys: &RoundKeys, block: u128) -> u128 {
 
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
-fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
-    store(decrypt_rounds(keys, load(block)))
+fn decrypt(RoundKeys(keys): &RoundKeys, block: u128) -> u128 {
+    let mut block = _mm_xor_si128(load(block), keys[0]);
+    for key in &keys[1..10] {
+        block = _mm_aesdec_si128(block, *key);
+    }
+    store(_mm_aesdeclast_si128(block, keys[10]))
 }
 
 #[inline]
