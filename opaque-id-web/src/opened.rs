@@ -113,10 +113,6 @@ trait Openable: Sized {
         let stand_in = |keyring: &_, number| Self::stand_in(text, keyring, number);
         scope::open(Self::RESOURCE, text, |scope| open(text, scope), stand_in)
     }
-
-    fn no_text<E: Error>() -> Result<Self, E> {
-        Self::open("", |_, _| Err(IdError::NotText))
-    }
 }
 
 impl<T: SealedResource> Openable for Opened<T> {
@@ -160,6 +156,14 @@ impl<A: AnyId> Openable for OpenedAny<A> {
 
 struct OpenedVisitor<V>(PhantomData<fn() -> V>);
 
+macro_rules! refuse {
+    ($($visit:ident: $type:ty;)*) => {$(
+        fn $visit<E: Error>(self, _: $type) -> Result<V, E> {
+            V::open("", |_, _| Err(IdError::NotText))
+        }
+    )*};
+}
+
 /// A number in a body is refused like a malformed id.
 impl<'de, V: Openable> Visitor<'de> for OpenedVisitor<V> {
     type Value = V;
@@ -183,26 +187,23 @@ impl<'de, V: Openable> Visitor<'de> for OpenedVisitor<V> {
         V::open(&number.to_string(), V::from_number)
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<V, E> {
-        V::no_text()
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<V, E> {
-        V::no_text()
+    refuse! {
+        visit_bool: bool;
+        visit_f64: f64;
     }
 
     fn visit_unit<E: Error>(self) -> Result<V, E> {
-        V::no_text()
+        V::open("", |_, _| Err(IdError::NotText))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        V::no_text()
+        V::open("", |_, _| Err(IdError::NotText))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        V::no_text()
+        V::open("", |_, _| Err(IdError::NotText))
     }
 }
 

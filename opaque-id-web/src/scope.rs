@@ -148,11 +148,6 @@ impl Scope {
         .await;
         (output, scope.expect("it was exchanged back"))
     }
-
-    fn number(&mut self, resource: &'static str, text: &str) -> Option<u32> {
-        let next = self.stand_ins.len().try_into().ok()?;
-        Some(*self.stand_ins.entry((resource, text.to_owned())).or_insert(next))
-    }
 }
 
 fn open_old_id(resource: TypeId, text: &str) -> OldIdResult {
@@ -167,6 +162,13 @@ fn stand_in(resource: &'static str, text: &str) -> Option<u32> {
         let scope = scope.as_mut().filter(|scope| scope.is_again)?;
         scope.number(resource, text)
     })
+}
+
+impl Scope {
+    fn number(&mut self, resource: &'static str, text: &str) -> Option<u32> {
+        let next = self.stand_ins.len().try_into().ok()?;
+        Some(*self.stand_ins.entry((resource, text.to_owned())).or_insert(next))
+    }
 }
 
 /// Parses external ids in a text that may have another meaning, without recording refusals.
