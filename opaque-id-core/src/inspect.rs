@@ -173,23 +173,26 @@ fn parse(text: &str) -> Inspection {
     let likely = likely.into_iter().min_by_key(|chars| body.len().abs_diff(*chars));
     let is_tagged = likely == Some(TAGGED_CHARS);
     let cursor_of = cursor_resource(prefix).filter(|of| is_tagged && is_prefix(of));
-    let parsed = match likely {
-        Some(SHORT_CHARS) => Short::parse(prefix, text)
-            .map(|id| Inspection::well_formed::<i64, Short>(Some(prefix), id)),
-        Some(TAGGED_CHARS) => Tagged::parse(prefix, text).map(|id| Inspection {
-            cursor_of: cursor_of.map(Into::into),
-            ..Inspection::well_formed::<Uuid7, Tagged>(Some(prefix), id)
-        }),
-        _ => Text::parse(prefix, text).map(|id| Inspection {
-            mapped_uuid: Mapped::parse(prefix, text).ok(),
-            ..Inspection::well_formed::<Uuid7, Text>(Some(prefix), id)
-        }),
+    let of = Some(prefix);
+    let (form, parsed) = match likely {
+        Some(SHORT_CHARS) => {
+            let id = Short::parse(prefix, text);
+            (Short::NAME, id.map(|id| Inspection::well_formed::<i64, Short>(of, id)))
+        }
+        Some(TAGGED_CHARS) => {
+            let id = Tagged::parse(prefix, text);
+            let found = id.map(|id| Inspection::well_formed::<Uuid7, Tagged>(of, id));
+            let cursor_of = cursor_of.map(Into::into);
+            (Tagged::NAME, found.map(|found| Inspection { cursor_of, ..found }))
+        }
+        _ => {
+            let id = Text::parse(prefix, text);
+            let found = id.map(|id| Inspection::well_formed::<Uuid7, Text>(of, id));
+            let mapped_uuid = Mapped::parse(prefix, text).ok();
+            (Text::NAME, found.map(|found| Inspection { mapped_uuid, ..found }))
+        }
     };
-    let form = match likely {
-        Some(SHORT_CHARS) => Some(Short::NAME),
-        Some(TAGGED_CHARS) => Some(Tagged::NAME),
-        _ => Some(Text::NAME),
-    };
+    let form = Some(form);
     match parsed {
         _ if !is_prefix(prefix) && cursor_of.is_none() => {
             Inspection { form, ..Inspection::invalid(TextProblem::Prefix) }
@@ -204,7 +207,7 @@ fn parse(text: &str) -> Inspection {
 #[cfg(feature = "tokens")]
 fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
     let kind = KINDS.into_iter().find(|known| *known == kind).filter(|_| is_prefix(prefix))?;
-    let parsed = Purpose::from_kind(kind).parse(prefix, text);
+    let parsed = Purpose::new(kind, &[]).parse(prefix, text);
     let (key_id, problem) = match parsed {
         Ok(token) => (Some(token.key_id), None),
         Err(problem) => (None, Some(problem)),
@@ -399,15 +402,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong() {
+        let length = |found, expected| Invalid::from(IdProblem::Length { found, expected });
         for (given, problem) in [
-            (
-                "user_7x1nhm7sq0r1qh4pewb",
-                Invalid::from(IdProblem::Length { found: 19, expected: 13 }),
-            ),
-            (
-                "user_7x1nhm7sq0r1qh4pewbe",
-                Invalid::from(IdProblem::Length { found: 20, expected: 26 }),
-            ),
+            ("user_7x1nhm7sq0r1qh4pewb", length(19, 13)),
+            ("user_7x1nhm7sq0r1qh4pewbe", length(20, 26)),
             ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
             ("42", TextProblem::InternalKey("integer").into()),
             ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),

@@ -127,14 +127,6 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
 /// next value.
 struct AnyVisitor<V>(ShownVisitor<V>);
 
-macro_rules! refuse_scalars {
-    ($($visit:ident: $type:ty;)*) => {$(
-        fn $visit<E: Error>(self, _: $type) -> Result<V, E> {
-            Err(self.refuse())
-        }
-    )*};
-}
-
 impl<V: Shown> AnyVisitor<V> {
     fn refuse<E: Error>(&self) -> E {
         extractor::refuse(V::Resource::PREFIX, IdError::NotText);
@@ -168,9 +160,12 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
         }
     }
 
-    refuse_scalars! {
-        visit_bool: bool;
-        visit_f64: f64;
+    fn visit_bool<E: Error>(self, _: bool) -> Result<V, E> {
+        Err(self.refuse())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<V, E> {
+        Err(self.refuse())
     }
 
     fn visit_unit<E: Error>(self) -> Result<V, E> {

@@ -113,8 +113,9 @@ pub struct Subkeys {
     pub(crate) two_rounds: Feistel<2>,
     pub(crate) short: Ff1,
     pub(crate) tag: u64,
+    /// `None` if the key is public or unknown.
     #[cfg(feature = "tokens")]
-    token: Option<Aes256GcmSiv>,
+    pub(crate) token: Option<Aes256GcmSiv>,
     is_public: bool,
 }
 
@@ -164,12 +165,6 @@ impl Subkeys {
     #[inline]
     pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
         (!self.is_public || repr == example).then_some(repr)
-    }
-
-    /// Returns `None` if the key is public or unknown.
-    #[cfg(feature = "tokens")]
-    pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
-        self.token.as_ref()
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const MAX_CHARS: usize = 16_384;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Purpose {
-    kind: &'static str,
+    pub(crate) kind: &'static str,
     associated_data: Vec<u8>,
 }
 
@@ -37,10 +37,6 @@ impl Purpose {
         Self::new(POSITION, &[listing, filter])
     }
 
-    pub(crate) fn from_kind(kind: &'static str) -> Self {
-        Self::new(kind, &[])
-    }
-
     pub(crate) fn new(kind: &'static str, parts: &[&str]) -> Self {
         let mut associated_data = kind.as_bytes().to_vec();
         for part in parts {
@@ -48,10 +44,6 @@ impl Purpose {
             associated_data.extend_from_slice(part.as_bytes());
         }
         Self { kind, associated_data }
-    }
-
-    pub(crate) fn kind(&self) -> &'static str {
-        self.kind
     }
 
     fn prefix(&self, prefix: &str) -> String {
@@ -70,7 +62,7 @@ impl Purpose {
         SystemRandom.fill(&mut nonce);
         let plaintext = [&key.to_be_bytes()[..], payload].concat();
         let message = Payload { msg: &plaintext, aad: &self.associated_data };
-        let cipher = keys.token().expect("a keyring does not seal with the public secret");
+        let cipher = keys.token.as_ref().expect("a keyring does not seal with the public secret");
         let ciphertext = cipher.encrypt(&Nonce::from(nonce), message);
         let ciphertext = ciphertext.expect("a payload is shorter than 2^36 bytes");
         let bytes = [&[key_id.get()][..], &nonce, &ciphertext].concat();
@@ -99,7 +91,7 @@ impl Purpose {
 
     pub(crate) fn open(&self, keys: &Subkeys, token: &Token) -> Option<(u128, Vec<u8>)> {
         let message = Payload { msg: &token.ciphertext, aad: &self.associated_data };
-        let plaintext = keys.token()?.decrypt(&Nonce::from(token.nonce), message).ok()?;
+        let plaintext = keys.token.as_ref()?.decrypt(&Nonce::from(token.nonce), message).ok()?;
         let (block, payload) = plaintext.split_first_chunk()?;
         Some((u128::from_be_bytes(*block), payload.to_vec()))
     }

@@ -2,18 +2,16 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use opaque_id_core::__private::Label;
-use opaque_id_core::form::SealedFormOf;
-use opaque_id_core::hazmat::{AesBlock, Ff1};
-use opaque_id_core::key::{Key, Uuid};
-use opaque_id_core::keyring::{KeyId, SharedKeyring};
+use opaque_id_core::__private::{IdSubkeys, Label, id_from_bits};
+use opaque_id_core::key::{AnyKey, Key, Repr};
+use opaque_id_core::keyring::{KeyId, RuntimeResource, SharedKeyring};
 use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{
-    Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError, Position,
+    Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpenError, Position,
 };
 
-use super::tool_resource;
+use super::{kinds, tool_resource};
 
 resources! {
     TextUuid7(prefix = "a_1", domain = "1", key = Uuid7, form = "text");
@@ -41,73 +39,40 @@ fn with_example() -> [Keyring; 2] {
     [build(), shared.current()]
 }
 
-/// Seals with the example secret by docs/FORMAT.md, like any reader of that file.
-struct Forger {
-    block: AesBlock,
-    mac: AesBlock,
-    cursor: [AesBlock; 2],
-    tag: u128,
-    short: Ff1,
+/// Returns an id and a cursor of a key, sealed with the example secret as any reader of docs/FORMAT.md can.
+fn forged<T: SealedResource>(key: AnyKey) -> (External<T>, Cursor<T>) {
+    fn subkey<const N: usize>(label: Label, domain: &str) -> Vec<u8> {
+        MasterSecret::example().with_subkey(label, domain, |key: &[u8; N]| key.to_vec())
+    }
+    let subkeys = [
+        subkey::<16>(Label::Block, T::DOMAIN),
+        subkey::<96>(Label::Feistel, T::DOMAIN),
+        subkey::<8>(Label::Tag, T::DOMAIN),
+        subkey::<16>(Label::Mac, T::DOMAIN),
+        subkey::<32>(Label::Cursor, T::DOMAIN),
+        subkey::<16>(Label::Short, T::DOMAIN),
+    ];
+    let subkeys: IdSubkeys = subkeys.concat().try_into().expect("184 bytes");
+    let (kind, form) = kinds::<T::Key, T::Form>();
+    let forger = RuntimeResource::with_subkeys(T::PREFIX, kind, form, |_| Some(&subkeys));
+    let forger = forger.expect("a resource");
+    let id = forger.seal_with(example_key_id(), key).expect("a key of the form");
+    let cursor = forger.seal_cursor(key).expect("a key of the form");
+    let cursor: Cursor<T> = cursor.parse().expect("a cursor");
+    let mut bytes = postcard::to_stdvec(&cursor).expect("serializes");
+    // The cursor has key id 0, in the byte after the length.
+    bytes[1] = MasterSecret::EXAMPLE_KEY_ID;
+    (id.parse().expect("an id"), postcard::from_bytes(&bytes).expect("a cursor"))
 }
 
-impl Forger {
-    fn of<T: OpaqueId>() -> Self {
-        fn subkey<const N: usize>(label: Label, domain: &str) -> [u8; N] {
-            MasterSecret::example().with_subkey(label, domain, |key| *key)
-        }
-        let cursor = subkey::<32>(Label::Cursor, T::DOMAIN);
-        let (cursor, _) = cursor.as_chunks();
-        Self {
-            block: AesBlock::new(&subkey(Label::Block, T::DOMAIN)),
-            mac: AesBlock::new(&subkey(Label::Mac, T::DOMAIN)),
-            cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
-            tag: u64::from_be_bytes(subkey(Label::Tag, T::DOMAIN)).into(),
-            short: Ff1::new(&subkey(Label::Short, T::DOMAIN)),
-        }
-    }
-
-    /// Returns postcard's bytes of an id or a cursor.
-    fn bytes(block: u128, mac: Option<&AesBlock>) -> Vec<u8> {
-        let mut bytes = vec![0, MasterSecret::EXAMPLE_KEY_ID];
-        bytes.extend(block.to_be_bytes());
-        bytes.extend(
-            mac.iter().flat_map(|mac| mac.encrypt(block).to_be_bytes().into_iter().take(5)),
-        );
-        bytes[0] = u8::try_from(bytes.len() - 1).expect("22 at most");
-        bytes
-    }
-
-    fn text<T: OpaqueId>(&self, plaintext: u128) -> External<T> {
-        let bytes = Self::bytes(self.block.encrypt(plaintext), None);
-        postcard::from_bytes(&bytes).expect("an id")
-    }
-
-    fn short<T: OpaqueId>(&self, key: u128) -> External<T> {
-        let key = u64::try_from(key).expect("36 bits");
-        let mut bytes = vec![9, MasterSecret::EXAMPLE_KEY_ID];
-        bytes.extend(self.short.encrypt(key << 26).to_be_bytes());
-        postcard::from_bytes(&bytes).expect("an id")
-    }
-
-    fn tagged<T: OpaqueId>(&self, plaintext: u128) -> External<T> {
-        let bytes = Self::bytes(self.block.encrypt(plaintext), Some(&self.mac));
-        postcard::from_bytes(&bytes).expect("an id")
-    }
-
-    fn cursor<T: OpaqueId>(&self, plaintext: u128) -> Cursor<T> {
-        let [block, mac] = &self.cursor;
-        let bytes = Self::bytes(block.encrypt(plaintext), Some(mac));
-        postcard::from_bytes(&bytes).expect("a cursor")
-    }
+fn example_key_id() -> KeyId {
+    KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("3")
 }
 
-/// Tries every way to open an id.
-#[track_caller]
-fn check<T: SealedResource>(keyring: &Keyring, id: External<T>, opens: bool)
-where
-    T::Form: SealedFormOf<T::Key>,
-{
-    assert_eq!(id.key_id().get(), MasterSecret::EXAMPLE_KEY_ID);
+/// Tries every way to open the id and the cursor of a key.
+fn check<T: SealedResource>(keyring: &Keyring, key: AnyKey, opens: bool) {
+    let (id, cursor) = forged::<T>(key);
+    assert_eq!(id.key_id(), example_key_id());
     let expected = if opens { Ok(()) } else { Err(OpenError::NotGenuine) };
     let is_example = keyring.open(id).map(|id| assert!(*id.as_repr() == T::Key::EXAMPLE));
     assert_eq!(is_example, expected, "{id}");
@@ -124,86 +89,38 @@ where
     let old = old.form("none", |_| None, |_| String::new()).build(keyring);
     let old = old.expect("no old id looks like a new one");
     assert_eq!(old.open(&text, keyring).is_ok(), opens);
-}
 
-#[track_caller]
-fn check_cursor<T: SealedResource>(keyring: &Keyring, cursor: Cursor<T>, opens: bool)
-where
-    T::Form: SealedFormOf<T::Key>,
-{
     let position = keyring.open_cursor(cursor).ok().map(Position::id);
     assert_eq!(position.is_some(), opens, "{cursor}");
     assert!(position.is_none_or(|id| *id.as_repr() == T::Key::EXAMPLE));
-    let tool = tool_resource::<T::Key, T::Form>(keyring, T::PREFIX, T::DOMAIN);
     assert_eq!(tool.open_cursor(&cursor.to_string()).is_ok(), opens);
 }
 
-fn check_examples<T: SealedResource>(keyring: &Keyring)
-where
-    T::Form: SealedFormOf<T::Key>,
-{
-    check(keyring, External::<T>::example(), true);
-    check_cursor(keyring, Cursor::<T>::example(), true);
-}
-
-/// Forges ids and cursors of the example's key and of another one.
-fn forge<T: SealedResource>(
-    keyring: &Keyring,
-    example: u128,
-    other: u128,
-    id: impl Fn(&Forger, u128) -> External<T>,
-    cursor: impl Fn(u128) -> u128,
-) where
-    T::Form: SealedFormOf<T::Key>,
-{
-    let forger = Forger::of::<T>();
-    assert_eq!(id(&forger, example), External::example(), "as anybody can");
-    check(keyring, id(&forger, example), true);
-    check(keyring, id(&forger, other), false);
-    assert_eq!(forger.cursor::<T>(cursor(example)), Cursor::example());
-    check_cursor(keyring, forger.cursor::<T>(cursor(example)), true);
-    check_cursor(keyring, forger.cursor::<T>(cursor(other)), false);
+fn opens_the_example_only<T: SealedResource<Internal = Internal<T>>>(keyring: &Keyring) {
+    let example = T::Key::EXAMPLE.to_any();
+    let examples = (External::<T>::example(), Cursor::<T>::example());
+    assert_eq!(forged::<T>(example), examples, "as anybody can");
+    check::<T>(keyring, example, true);
+    for bits in [7 << 96 | 7 << 64 | 7, 1 << 80 | 1, u128::MAX >> 1] {
+        let other = *id_from_bits::<Internal<T>>(bits).as_repr();
+        check::<T>(keyring, other.to_any(), false);
+    }
 }
 
 #[test]
 fn the_example_secret_opens_the_examples_only() {
     for keyring in with_example() {
-        let ulid = <TextUlid as OpaqueId>::Key::EXAMPLE.as_u128();
-        forge::<TextUlid>(&keyring, ulid, 7, Forger::text, |key| key);
-        let structured = <TaggedStructured as OpaqueId>::Key::EXAMPLE.as_u128();
-        forge::<TaggedStructured>(&keyring, structured, 7, Forger::tagged, |key| key);
-        // The tag follows an integer in an id, and zeros follow it in a cursor.
-        let integer = |forger: &Forger, key| key << 64 | forger.tag;
-        let zeros = |key| key << 64;
-        forge::<TextI64>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
-        forge::<TextU32>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
-        forge::<ShortI64>(&keyring, 1, 2, Forger::short, zeros);
-        // Without a tag, any UUIDv8 with the key id is sealed.
-        fn made_up<T: SealedResource>(keyring: &Keyring)
-        where
-            T::Form: SealedFormOf<T::Key>,
-        {
-            check_examples::<T>(keyring);
-            let ids = (0_u128..64).filter_map(|n| {
-                let bits = n << 122 | n << 90 | n << 56 | n;
-                let uuid = Uuid::from_u128(bits & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62);
-                uuid.to_string().parse::<External<T>>().ok()
-            });
-            let of_example = |id: &External<T>| id.key_id().get() == MasterSecret::EXAMPLE_KEY_ID;
-            let made_up: Vec<_> = ids.filter(of_example).collect();
-            assert!(made_up.len() > 9);
-            for id in made_up {
-                check(keyring, id, false);
-            }
-        }
-        made_up::<UuidUuid7>(&keyring);
-        made_up::<UuidStructured>(&keyring);
-        check_examples::<TextUuid7>(&keyring);
-        check_examples::<TextUuid>(&keyring);
-        check_examples::<UuidU32>(&keyring);
-
-        let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("3");
-        let of_packs = keyring.with_subkey(key_id, Label::Packs, "a", |_: &[u8; 32]| ());
+        opens_the_example_only::<TextUuid7>(&keyring);
+        opens_the_example_only::<TextUlid>(&keyring);
+        opens_the_example_only::<TextUuid>(&keyring);
+        opens_the_example_only::<TextI64>(&keyring);
+        opens_the_example_only::<TextU32>(&keyring);
+        opens_the_example_only::<TaggedStructured>(&keyring);
+        opens_the_example_only::<UuidUuid7>(&keyring);
+        opens_the_example_only::<UuidStructured>(&keyring);
+        opens_the_example_only::<UuidU32>(&keyring);
+        opens_the_example_only::<ShortI64>(&keyring);
+        let of_packs = keyring.with_subkey(example_key_id(), Label::Packs, "a", |_: &[u8; 32]| ());
         assert_eq!(of_packs, None);
     }
 }

@@ -18,12 +18,11 @@ mod unix {
     use std::io::{Read, Write};
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use opaque_id_core::generator::Generate;
     use opaque_id_core::generator::{
-        Clock, Int64Generator, Random, SystemRandom, UlidGenerator, Uuid7Generator, Uuid7Method,
-        Uuid8Generator,
+        Clock, Generate, Int64Generator, Random, SystemRandom, UlidGenerator, Uuid7Generator,
+        Uuid7Method, Uuid8Generator,
     };
-    use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid7};
+    use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
     use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 
     /// A clock that gives parent and child the same time.
@@ -35,54 +34,38 @@ mod unix {
         }
     }
 
-    struct Generators {
-        sevens: Uuid7Generator<Stopped>,
-        method_2: Uuid7Generator<Stopped>,
-        eights: Uuid8Generator<Stopped>,
-        ulids: UlidGenerator<Stopped>,
-        integers: Int64Generator<Stopped>,
+    type Generator = (&'static str, Box<dyn Fn() -> u128>);
+
+    fn generators() -> Result<Vec<Generator>, Box<dyn Error>> {
+        let random = SystemRandom;
+        let sevens = Uuid7Generator::with(Uuid7Method::Fraction, Stopped, random);
+        // The keys of the stopped clock queue.
+        drop(sevens.generate_all(100_000));
+        let method_2 = Uuid7Generator::with(Uuid7Method::MonotonicRandom, Stopped, random);
+        let eights = Uuid8Generator::with(Uuid8Layout::MILLIS_48, Stopped, random);
+        let ulids = UlidGenerator::with(Stopped, random);
+        let integers = Int64Generator::with(Int64Layout::with_node_bits(8)?, 17, Stopped, random)?;
+        let bits = |uuid: Uuid| uuid.as_u128();
+        Ok(vec![
+            (RANDOM, Box::new(|| SystemRandom.next_u64().into())),
+            ("Uuid7", Box::new(move || bits(Uuid7::generate().into()))),
+            ("Ulid", Box::new(move || bits(Ulid::generate().into()))),
+            ("StructuredKey", Box::new(move || bits(StructuredKey::generate().into()))),
+            ("Uuid7 of a stopped clock", Box::new(move || bits(sevens.generate().into()))),
+            ("Uuid7 of method 2", Box::new(move || bits(method_2.generate().into()))),
+            ("UUIDv8", Box::new(move || bits(eights.generate().expect("room")))),
+            (
+                "Ulid of a stopped clock",
+                Box::new(move || bits(ulids.generate().expect("room").into())),
+            ),
+            (
+                "64-bit id",
+                Box::new(move || integers.generate().expect("room").cast_unsigned().into()),
+            ),
+        ])
     }
 
-    const NAMES: [&str; 9] = [
-        "random number",
-        "Uuid7",
-        "Ulid",
-        "StructuredKey",
-        "Uuid7 of a stopped clock",
-        "Uuid7 of method 2",
-        "UUIDv8",
-        "Ulid of a stopped clock",
-        "64-bit id",
-    ];
-
-    impl Generators {
-        fn new() -> Result<Self, Box<dyn Error>> {
-            let random = SystemRandom;
-            let layout = Int64Layout::with_node_bits(8)?;
-            Ok(Self {
-                sevens: Uuid7Generator::with(Uuid7Method::Fraction, Stopped, random),
-                method_2: Uuid7Generator::with(Uuid7Method::MonotonicRandom, Stopped, random),
-                eights: Uuid8Generator::with(Uuid8Layout::MILLIS_48, Stopped, random),
-                ulids: UlidGenerator::with(Stopped, random),
-                integers: Int64Generator::with(layout, 17, Stopped, random)?,
-            })
-        }
-
-        fn keys(&self) -> Result<[u128; NAMES.len()], Box<dyn Error>> {
-            Ok([
-                SystemRandom.next_u64().into(),
-                Uuid7::generate().into_repr().as_u128(),
-                Ulid::generate().into_repr().as_u128(),
-                StructuredKey::generate().into_repr().as_u128(),
-                self.sevens.generate().into_repr().as_u128(),
-                self.method_2.generate().into_repr().as_u128(),
-                self.eights.generate()?.as_u128(),
-                self.ulids.generate()?.into_repr().as_u128(),
-                self.integers.generate()?.cast_unsigned().into(),
-            ])
-        }
-    }
-
+    const RANDOM: &str = "random number";
     const EACH: usize = 1_000;
 
     pub(super) fn main() -> Result<(), Box<dyn Error>> {
@@ -112,26 +95,23 @@ mod unix {
         call: &str,
         split: impl FnOnce() -> Result<fork::Fork, Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
-        let generators = Generators::new()?;
-        // The keys of the stopped clock queue.
-        drop(generators.sevens.generate_all(100_000));
-        let before = generators.keys()?;
+        let generators = generators()?;
+        let keys = || generators.iter().map(|(_, generate)| generate());
+        let before: Vec<u128> = keys().collect();
 
         let (mut reader, mut writer) = std::io::pipe()?;
         match split()? {
             fork::Fork::Child => {
-                for _ in 0..EACH {
-                    for key in generators.keys()? {
-                        writer.write_all(&key.to_le_bytes())?;
-                    }
+                for key in (0..EACH).flat_map(|_| keys()) {
+                    writer.write_all(&key.to_le_bytes())?;
                 }
                 std::process::exit(0);
             }
             fork::Fork::Parent(child) => {
                 drop(writer);
-                let mut ours: [HashSet<u128>; NAMES.len()] = Default::default();
+                let mut ours = vec![HashSet::new(); generators.len()];
                 for _ in 0..EACH {
-                    for (set, key) in ours.iter_mut().zip(generators.keys()?) {
+                    for (set, key) in ours.iter_mut().zip(keys()) {
                         set.insert(key);
                     }
                 }
@@ -139,20 +119,19 @@ mod unix {
                 reader.read_to_end(&mut theirs)?;
                 fork::waitpid(child)?;
                 let theirs = theirs.as_chunks::<16>().0;
-                assert_eq!(theirs.len(), EACH * NAMES.len(), "the child has failed");
+                assert_eq!(theirs.len(), EACH * generators.len(), "the child has failed");
                 for (i, key) in theirs.iter().enumerate() {
-                    let (kind, key) = (i % NAMES.len(), u128::from_le_bytes(*key));
+                    let (kind, key) = (i % generators.len(), u128::from_le_bytes(*key));
+                    let (name, _) = generators[kind];
                     assert!(
                         !ours[kind].contains(&key),
-                        "parent and child generated the same {}",
-                        NAMES[kind]
+                        "parent and child generated the same {name}"
                     );
-                    let is_ordered = NAMES[kind] != NAMES[0];
-                    assert!(!is_ordered || before[kind] < key, "out of order: {}", NAMES[kind]);
+                    assert!(name == RANDOM || before[kind] < key, "out of order: {name}");
                 }
                 println!(
                     "{} kinds of keys: parent and child of a {call} generated no key twice",
-                    NAMES.len()
+                    generators.len()
                 );
                 Ok(())
             }

@@ -115,12 +115,13 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
         let generator = generator(CourseClock { course, readings: AtomicU64::new(0) });
         // A recent key of any thread.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
-        let all = in_threads(threads, &format!("{course:?}"), || {
+        let what = format!("{} {course:?}", std::any::type_name::<(G, K)>());
+        let all = in_threads(threads, &what, || {
             let mut keys = Vec::with_capacity(each);
             while keys.len() < each {
                 let earlier_key = *earlier.lock().expect("no panic");
                 let first = generate(&generator);
-                assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
+                assert!(earlier_key.is_none_or(|earlier| earlier < first), "{what}");
                 keys.push(first);
                 let more = 99.min(each - keys.len());
                 keys.extend((0..more).map(|_| generate(&generator)));
@@ -168,55 +169,35 @@ fn uuid7_under_stress() {
 }
 
 #[test]
-fn uuid6_under_stress() {
+fn other_keys_under_stress() {
     stress(|clock| Uuid6Generator::with(clock, SystemRandom), &COURSES, Uuid6Generator::generate);
-}
-
-#[test]
-fn ulids_under_stress() {
     stress(
         |clock| UlidGenerator::with(clock, SystemRandom),
         &COURSES,
         |generator| generator.generate().expect("2^80 in a millisecond"),
     );
-}
-
-/// The generator is as fast as 256 keys for each 16 ns allow.
-#[test]
-fn uuid8_under_stress() {
+    stress(
+        |clock| StructuredKeyGenerator::with(clock, SystemRandom),
+        &COURSES,
+        |generator| generator.generate().sequence(),
+    );
+    // The generator is as fast as 256 keys for each 16 ns allow.
     stress(
         |clock| Uuid8Generator::with(Uuid8Layout::NANOS_64, clock, SystemRandom),
         &[Course::Running],
         |generator| std::iter::repeat_with(|| generator.generate()).find_map(Result::ok),
     );
-}
-
-/// One node has room for this many in one second and the next.
-#[test]
-fn int64_under_stress() {
+    // One node has room for this many in one second and the next.
     let layout = Int64Layout::with_node_bits(0).expect("0 to 16");
     stress(
         |clock| Int64Generator::with(layout, 0, clock, SystemRandom).expect("node 0"),
         &[Course::Running, Course::Frozen],
         |generator| generator.generate().expect("134 million in a second"),
     );
-}
-
-/// The default generators share one generator per kind.
-#[test]
-fn default_generators_under_stress() {
+    // The default generators share one generator per kind.
     stress(drop, &[Course::Running], |()| Uuid7::generate());
     stress(drop, &[Course::Running], |()| Ulid::generate());
     stress(drop, &[Course::Running], |()| StructuredKey::generate().sequence());
-}
-
-#[test]
-fn structured_keys_under_stress() {
-    stress(
-        |clock| StructuredKeyGenerator::with(clock, SystemRandom),
-        &COURSES,
-        |generator| generator.generate().sequence(),
-    );
 }
 
 /// Batches have all sizes, among single keys.

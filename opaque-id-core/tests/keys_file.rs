@@ -65,7 +65,8 @@ fn an_endless_file_is_not_read_to_its_end() {
         assert!(matches!(error, KeyringError::TooLong { .. }), "{error}");
         assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
     }
-    let comments = format!("{}{}", "# a comment\n".repeat(5_000), entry());
+    // Some editors begin a file with a byte order mark.
+    let comments = format!("\u{feff}{}{}", "# a comment\n".repeat(5_000), entry());
     assert!(Keyring::from_file(file(&folder, &comments, 0o600)).is_ok());
 }
 
@@ -92,12 +93,4 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
     // A text may be selected incompletely.
     assert_eq!(MasterSecret::redact(&secret[3..]), "[61 hex digits]");
     assert_eq!(MasterSecret::redact(&secret[24..]), secret[24..]);
-}
-
-/// Some editors begin a file with a byte order mark.
-#[test]
-fn a_byte_order_mark_is_no_part_of_the_first_entry() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = file(&folder, &format!("\u{feff}{}", entry()), 0o600);
-    assert!(Keyring::from_file(path).is_ok());
 }

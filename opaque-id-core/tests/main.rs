@@ -1,7 +1,7 @@
 //! The core's promises, one module each. Tests that need a separate process are separate targets.
 
-use opaque_id_core::form::Form;
-use opaque_id_core::key::Key;
+use opaque_id_core::form::{Form, FormKind};
+use opaque_id_core::key::{Key, KeyKind};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 
@@ -33,9 +33,13 @@ fn tool_resource<K: Key, F: Form>(
     prefix: &str,
     domain: &str,
 ) -> RuntimeResource {
-    let key = std::any::type_name::<K>().rsplit("::").next().expect("a name");
-    let (key, form) = (key.parse().expect("a kind"), F::NAME.parse().expect("a form"));
+    let (key, form) = kinds::<K, F>();
     RuntimeResource::new(keyring, prefix, domain, key, form).expect("they go together")
+}
+
+fn kinds<K: Key, F: Form>() -> (KeyKind, FormKind) {
+    let key = std::any::type_name::<K>().rsplit("::").next().expect("a name");
+    (key.parse().expect("a kind"), F::NAME.parse().expect("a form"))
 }
 
 /// Returns bytes that look like a secret.
@@ -51,7 +55,6 @@ mod derive;
 mod example_secret;
 mod generators;
 mod hot_ranges;
-mod integers;
 mod keyring;
 mod keys_file;
 #[cfg(feature = "metrics")]

@@ -271,6 +271,9 @@ fn an_integer_has_one_short_id() {
         let in_32_bits = i32::try_from(key).ok();
         assert_eq!(narrow.open(&id).ok().map(|(key, _)| key), in_32_bits.map(Repr::to_any));
         assert_eq!(in_32_bits.map(|_| narrow.seal(any)), in_32_bits.map(|_| Ok(id.clone())));
+        if in_32_bits.is_some() {
+            assert_eq!(narrow.seal_cursor(any), short.seal_cursor(any));
+        }
     }
     // The ids have a first bit that is not zero, or another length.
     let id = short.seal(AnyKey::Int(42)).expect("any");

@@ -11,7 +11,8 @@ use proptest1::prelude::*;
 
 use super::new_keyring;
 use super::properties::{
-    TextInt, TextStructured, TextUlid, TextUuid, TextUuid7, UuidInt, UuidStructured, UuidUuid7,
+    TextI32, TextInt, TextStructured, TextU32, TextUlid, TextUuid, TextUuid7, UuidI32, UuidInt,
+    UuidStructured, UuidU32, UuidUuid7,
 };
 
 fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
@@ -94,6 +95,21 @@ proptest! {
         check_times::<UuidUuid7>(start, end, uuid7)?;
         check_times::<TextUlid>(start, end, Ulid::from_parts(millis, bits))?;
     }
+}
+
+#[test]
+fn ranges_end_where_the_integers_do() {
+    fn check<T: OpaqueId<Internal = Internal<T>>>(first: T::Key, last: T::Key) {
+        let all = IdRange::<Internal<T>>::all();
+        assert_eq!((all.first(), all.last()), (id(first), id(last)));
+    }
+    check::<TextI32>(i32::MIN, i32::MAX);
+    check::<UuidI32>(0, i32::MAX);
+    check::<TextU32>(0, u32::MAX);
+    check::<UuidU32>(0, u32::MAX);
+    check::<UuidInt>(0, (1 << 60) - 1);
+    let negative = Internal::<UuidI32>::from_key(-1).expect_err("negative");
+    assert!(negative.to_string().contains("from 0 to 2^60 - 1"));
 }
 
 #[test]

@@ -54,19 +54,15 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
 
     let alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
     let start = |kind: &str| T::PREFIX.len() + kind.len();
+    let check = |changed: &str, opened: Result<(), IdError>| {
+        let is_refused = matches!(opened, Err(IdError::Open(_) | IdError::MalformedToken { .. }));
+        assert!(is_refused, "{changed}");
+    };
     for changed in changes(&grant, start("_grant_"), alphabet) {
-        let opened = keyring.open_grant::<Internal<T>>(&changed, "unsubscribe", now());
-        assert!(
-            matches!(opened, Err(IdError::Open(_) | IdError::MalformedToken { .. })),
-            "{changed}"
-        );
+        check(&changed, open::<T>(&keyring, &changed, "unsubscribe"));
     }
     for changed in changes(&position, start("_position_"), alphabet) {
-        let opened = by_name.open(&keyring, &changed);
-        assert!(
-            matches!(opened, Err(IdError::Open(_) | IdError::MalformedToken { .. })),
-            "{changed}"
-        );
+        check(&changed, by_name.open(&keyring, &changed).map(|_| ()));
     }
     assert_eq!(keyring.opened_count(keyring.sealing_key_id()), 2);
 }

@@ -1,23 +1,15 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Data, DeriveInput, Error, Fields, Path, Result};
+use syn::{Data, DeriveInput, Error, Fields, Result};
 
-use crate::attr::{crate_path, each_option, located, or_default};
+use crate::attr::{crate_of, located};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let (Data::Enum(data), None) = (&input.data, input.generics.params.first()) else {
         let wanted = "`AnyId` can only be derived for enums without generics";
         return Err(Error::new(input.ident.span(), wanted));
     };
-    let mut krate: Option<Path> = None;
-    each_option(&input.attrs, "any_id", |name, meta| {
-        match name {
-            "crate" => krate = Some(crate_path(meta)?),
-            _ => return Err(meta.error("unknown option; the option is `crate`")),
-        }
-        Ok(())
-    })?;
-    let krate = or_default(krate, default_crate)?;
+    let krate = crate_of(input, "any_id", default_crate)?;
     let (mut names, mut types) = (Vec::new(), Vec::new());
     for variant in &data.variants {
         let field = match &variant.fields {

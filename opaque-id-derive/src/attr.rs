@@ -351,6 +351,16 @@ pub(crate) fn or_default(krate: Option<Path>, default_crate: &str) -> Result<Pat
     krate.map_or_else(|| parse_str(default_crate), Ok)
 }
 
+/// Reads an attribute that has only the option `crate`.
+pub(crate) fn crate_of(input: &DeriveInput, attribute: &str, default_crate: &str) -> Result<Path> {
+    let mut krate = None;
+    each_option(&input.attrs, attribute, |name, meta| match name {
+        "crate" => crate_path(meta).map(|path| krate = Some(path)),
+        _ => Err(meta.error("unknown option; the option is `crate`")),
+    })?;
+    or_default(krate, default_crate)
+}
+
 pub(crate) fn each_option(
     attrs: &[Attribute],
     attribute: &str,

@@ -1,8 +1,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, GenericParam, Path, Result, parse_quote};
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, parse_quote};
 
-use crate::attr::{crate_path, each_option, or_default};
+use crate::attr::crate_of;
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let name = &input.ident;
@@ -27,15 +27,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             "an internal id borrows nothing; leave the lifetime out",
         ));
     }
-    let mut krate: Option<Path> = None;
-    each_option(&input.attrs, "id_newtype", |option, meta| {
-        match option {
-            "crate" => krate = Some(crate_path(meta)?),
-            _ => return Err(meta.error("unknown option; the option is `crate`")),
-        }
-        Ok(())
-    })?;
-    let krate = or_default(krate, default_crate)?;
+    let krate = crate_of(input, "id_newtype", default_crate)?;
 
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     let resource = quote!(<#inner as #krate::resource::InternalId>::Resource);

@@ -49,29 +49,22 @@ impl StoredIn<Sqlite> for Uuid {
     }
 }
 
-impl StoredIn<Sqlite> for i64 {
-    type SqlType = BigInt;
+macro_rules! integer {
+    ($($integer:ty => $sql_type:ty),*) => {$(
+        impl StoredIn<Sqlite> for $integer {
+            type SqlType = $sql_type;
 
-    fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        ToSql::<BigInt, Sqlite>::to_sql(self, out)
-    }
+            fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+                ToSql::<$sql_type, Sqlite>::to_sql(self, out)
+            }
 
-    fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
-        check_type::<T>(&value, SqliteType::Long)?;
-        Ok(value.read_long())
-    }
+            // SQLite has one type for integers of all sizes.
+            fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
+                check_type::<T>(&value, SqliteType::Long)?;
+                Self::from_integer(value.read_long()).ok_or_else(|| KeyError::too_large(T::PREFIX))
+            }
+        }
+    )*};
 }
 
-impl StoredIn<Sqlite> for i32 {
-    type SqlType = Integer;
-
-    fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        ToSql::<Integer, Sqlite>::to_sql(self, out)
-    }
-
-    // SQLite has one type for integers of all sizes.
-    fn read<T: OpaqueId>(value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
-        let value = <i64 as StoredIn<Sqlite>>::read::<T>(value)?;
-        Self::from_integer(value).ok_or_else(|| KeyError::too_large(T::PREFIX))
-    }
-}
+integer!(i64 => BigInt, i32 => Integer);

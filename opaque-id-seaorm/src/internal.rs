@@ -3,7 +3,11 @@
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+use sea_orm::SqlxError;
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+use sea_orm::sqlx::{Row, TypeInfo, ValueRef};
 use sea_orm::{
     ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, Set, TryFromU64, TryGetError,
     TryGetable,
@@ -122,18 +126,24 @@ where
 fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
     #[cfg(feature = "postgres")]
     if let Some(row) = row.try_as_pg_row() {
-        return crate::postgres::column_type(row, index);
+        return name_of_type(row.try_get_raw(index.as_sqlx_postgres_index()));
     }
     #[cfg(feature = "mysql")]
     if let Some(row) = row.try_as_mysql_row() {
-        return crate::mysql::column_type(row, index);
+        return name_of_type(row.try_get_raw(index.as_sqlx_mysql_index()));
     }
     #[cfg(feature = "sqlite")]
     if let Some(row) = row.try_as_sqlite_row() {
-        return crate::sqlite::column_type(row, index);
+        return name_of_type(row.try_get_raw(index.as_sqlx_sqlite_index()));
     }
     let _ = (row, index);
     None
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+fn name_of_type<'r>(value: Result<impl ValueRef<'r>, SqlxError>) -> Option<String> {
+    let value = value.ok().filter(|value| !value.is_null())?;
+    Some(value.type_info().name().to_owned())
 }
 
 fn decode_error(error: KeyError) -> TryGetError {

@@ -7,13 +7,7 @@ mod internal;
 pub mod mapping;
 #[cfg(feature = "mapping")]
 pub mod migration;
-#[cfg(feature = "mysql")]
-mod mysql;
 mod newtype;
-#[cfg(feature = "postgres")]
-mod postgres;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 pub use internal::Internal;
 /// Runs a call for opaque-id-packs.

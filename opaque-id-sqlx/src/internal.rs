@@ -5,6 +5,8 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
+#[cfg(feature = "postgres")]
+use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 
 use crate::compat::ArgumentBuffer;
@@ -80,6 +82,20 @@ where
     }
 }
 
-// 4 list: postgres.rs
+// 4 list, an array of PostgreSQL: `= ANY($1)` accepts a `Vec` or a slice
+
+#[cfg(feature = "postgres")]
+impl<T: OpaqueId> PgHasArrayType for Internal<T>
+where
+    ReprOf<T>: PgHasArrayType,
+{
+    fn array_type_info() -> PgTypeInfo {
+        <ReprOf<T> as PgHasArrayType>::array_type_info()
+    }
+
+    fn array_compatible(ty: &PgTypeInfo) -> bool {
+        <ReprOf<T> as PgHasArrayType>::array_compatible(ty)
+    }
+}
 
 // 5 key: sqlx asks nothing of a primary key

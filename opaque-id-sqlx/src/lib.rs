@@ -6,8 +6,6 @@ mod internal;
 #[cfg(feature = "mapping")]
 pub mod mapping;
 mod newtype;
-#[cfg(feature = "postgres")]
-mod postgres;
 
 pub use compat::ArgumentBuffer;
 pub use internal::Internal;

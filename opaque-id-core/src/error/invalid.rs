@@ -124,7 +124,7 @@ pub(crate) enum SecretProblem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum KeyProblem {
-    #[error("expected a {expected}, found {}", Version(*found))]
+    #[error("expected a {expected}, found {}", version(*found))]
     Version {
         expected: &'static str,
         /// `None` means a variant other than RFC 9562's.
@@ -136,14 +136,10 @@ pub(crate) enum KeyProblem {
     Text { expected: &'static str },
 }
 
-struct Version(Option<u8>);
-
-impl core::fmt::Display for Version {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            Some(version) => write!(f, "version {version}"),
-            None => f.write_str("16 bytes that are not an RFC 9562 UUID"),
-        }
+fn version(found: Option<u8>) -> String {
+    match found {
+        Some(version) => format!("version {version}"),
+        None => "16 bytes that are not an RFC 9562 UUID".into(),
     }
 }
 

@@ -212,10 +212,17 @@ mod tests {
 
     #[test]
     fn problems_have_a_kind_and_a_place() {
-        use IdProblem::{Character, Length, NoPrefix, NotVersion8, OtherPrefix, UpperCase};
+        use IdProblem::{
+            Character, Length, NoPrefix, NotVersion8, OtherPrefix, TooLarge, UpperCase,
+        };
 
+        fn check<F: Form>(cases: &[(&str, Option<IdProblem>)]) {
+            for (text, expected) in cases {
+                assert_eq!(F::parse("user", text).err().map(problem), *expected, "{text}");
+            }
+        }
         let length = |found, expected| Some(Length { found, expected });
-        for (text, expected) in [
+        check::<Text>(&[
             ("user_7x1nhm7sq0r1qh4pewbejb04n3", None),
             ("order_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
             ("user_admin_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
@@ -225,33 +232,25 @@ mod tests {
             ("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e", length(34, 26)),
             ("user_7X1nhm7sq0r1qh4pewbejb04n3", Some(UpperCase { position: 7 })),
             ("user_7x1nhm7sq0r1qh4pewbejb04no", Some(Character { position: 31 })),
-        ] {
-            assert_eq!(Text::parse("user", text).err().map(problem), expected, "{text}");
-        }
-        for (text, expected) in [
+        ]);
+        check::<UuidForm>(&[
             ("b141f7fe-3115-84f0-b7be-f0b5c2b7862c", None),
             ("B141f7fe-3115-84f0-b7be-f0b5c2b7862c", Some(UpperCase { position: 1 })),
             ("b141f7fe_3115-84f0-b7be-f0b5c2b7862c", Some(Character { position: 9 })),
             ("b141f7fe311584f0b7bef0b5c2b7862c", length(32, 36)),
             ("b141f7fe-3115-44f0-b7be-f0b5c2b7862c", Some(NotVersion8)),
             ("order_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
-        ] {
-            assert_eq!(UuidForm::parse("user", text).err().map(problem), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_mapped_id_is_any_uuid() {
-        let any = |text| Mapped::parse("user", text).map_err(problem);
-        assert_eq!(any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"), Ok(Uuid::max()));
-        assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
-        assert_eq!(any("user_80000000000000000000000000"), Err(IdProblem::TooLarge));
-        assert_eq!(any("order_00000000000000000000000000"), Err(IdProblem::OtherPrefix));
-        let v4 = ::uuid::uuid!("6d179ed1-fd65-480b-a475-77983c28dd10");
-        let any = |text: &str| MappedUuid::parse("user", text).map_err(problem);
-        assert_eq!(any(&v4.to_string()), Ok(v4));
-        let upper = v4.to_string().to_uppercase();
-        assert_eq!(any(&upper), Err(IdProblem::UpperCase { position: 2 }));
+        ]);
+        check::<Mapped>(&[
+            ("user_7zzzzzzzzzzzzzzzzzzzzzzzzz", None),
+            ("user_00000000000000000000000000", None),
+            ("user_80000000000000000000000000", Some(TooLarge)),
+            ("order_00000000000000000000000000", Some(OtherPrefix)),
+        ]);
+        check::<MappedUuid>(&[
+            ("6d179ed1-fd65-480b-a475-77983c28dd10", None),
+            ("6D179ED1-fd65-480b-a475-77983c28dd10", Some(UpperCase { position: 2 })),
+        ]);
     }
 
     #[test]

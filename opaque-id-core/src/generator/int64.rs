@@ -66,7 +66,7 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
             self.sequencer.skip_to_next(counter);
         }
         let claim = || {
-            let seconds = Int64Layout::ticks().at(self.clock.since_1970());
+            let seconds = Int64Layout::SECONDS.at(self.clock.since_1970());
             self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)
         };
         let exhausted = || KeyError::Exhausted { kind: "64-bit id" };

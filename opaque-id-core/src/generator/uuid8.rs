@@ -54,7 +54,7 @@ impl<C: Clock, R: Random> Uuid8Generator<C, R> {
             step: Step::One,
             overflow: OnOverflow::Refuse,
         };
-        let time = self.layout.ticks().at(self.clock.since_1970());
+        let time = self.layout.ticks.at(self.clock.since_1970());
         let (time, sequence) = self
             .sequencer
             .in_line(time, tails, &self.random)

@@ -4,21 +4,18 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::cipher::KeyInit;
 
-use super::HALF_MASK;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys, feistel};
+use super::{HALF_MASK, encrypt_block};
+use crate::private::Private;
 
 /// The width of each half of a [`Feistel`] network's block.
 pub const HALF_BITS: u32 = 60;
 
-mod closed {
-    pub trait Closed {}
-}
-
 /// A fact about the second half of a block: [`Uniform`] or [`Arbitrary`].
-pub trait Nonce: closed::Closed + Copy + fmt::Debug + 'static {}
+pub trait Nonce: Private + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +25,8 @@ pub enum Uniform {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitrary {}
 
-impl closed::Closed for Uniform {}
-impl closed::Closed for Arbitrary {}
+impl Private for Uniform {}
+impl Private for Arbitrary {}
 impl Nonce for Uniform {}
 impl Nonce for Arbitrary {}
 
@@ -177,10 +174,8 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
 }
 
 fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
-    let mut block = u128::from(half).to_be_bytes().into();
-    key.encrypt_block(&mut block);
     #[expect(clippy::cast_possible_truncation, reason = "only the low 60 bits are needed")]
-    let low = u128::from_be_bytes(block.into()) as u64;
+    let low = encrypt_block(key, half.into()) as u64;
     low & HALF_MASK
 }
 
@@ -197,13 +192,6 @@ mod tests {
     use super::{Feistel, HALF_MASK, Halves};
 
     proptest! {
-        #[test]
-        fn two_rounds_invert(keys: [[u8; 16]; 2], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
-            let network = Feistel::<2>::new(&keys);
-            let halves = Halves::with_uniform_nonce(hi, lo).expect("in range");
-            prop_assert_eq!(network.decrypt(network.encrypt(halves)), halves);
-        }
-
         #[test]
         fn every_cpu_agrees_with_the_aes_crate(
             keys: [[u8; 16]; 6], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK,

@@ -2,12 +2,12 @@
 
 use core::fmt;
 
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::cipher::KeyInit;
 use zeroize::Zeroize;
 
-use super::FF1_HALF_MASK;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Ff1Keys, Instructions};
+use super::{FF1_HALF_MASK, encrypt_block};
 
 const ROUNDS: u8 = 10;
 const HALF_BITS: u32 = 31;
@@ -98,12 +98,6 @@ fn round_function(aes: &aes::Aes128Enc, first: u128, round: u8, half: u32) -> u3
     #[expect(clippy::cast_possible_truncation, reason = "a power of two divides the modulus")]
     let y = (encrypt_block(aes, first ^ q) >> 64) as u32;
     y
-}
-
-fn encrypt_block(aes: &aes::Aes128Enc, block: u128) -> u128 {
-    let mut bytes = block.to_be_bytes().into();
-    aes.encrypt_block(&mut bytes);
-    u128::from_be_bytes(bytes.into())
 }
 
 impl Drop for Backend {

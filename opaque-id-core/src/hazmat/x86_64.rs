@@ -170,12 +170,6 @@ fn store(block: __m128i) -> u128 {
     u128::from(first) << 64 | u128::from(store_half(block))
 }
 
-#[inline]
-#[target_feature(enable = "aes,avx")]
-fn encrypt_rounds(keys: &RoundKeys, block: __m128i) -> __m128i {
-    encrypt_onto(keys, block, _mm_setzero_si128())
-}
-
 /// Returns `other ^ AES(block)`. The last round key includes `other`, so the XOR costs no time.
 #[inline]
 #[target_feature(enable = "aes,avx")]
@@ -187,26 +181,20 @@ fn encrypt_onto(RoundKeys(keys): &RoundKeys, block: __m128i, other: __m128i) -> 
     _mm_aesenclast_si128(block, _mm_xor_si128(keys[10], other))
 }
 
-#[inline]
-#[target_feature(enable = "aes,avx")]
-fn decrypt_rounds(RoundKeys(keys): &RoundKeys, block: __m128i) -> __m128i {
-    let mut block = _mm_xor_si128(block, keys[0]);
-    for key in &keys[1..10] {
-        block = _mm_aesdec_si128(block, *key);
-    }
-    _mm_aesdeclast_si128(block, keys[10])
-}
-
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
 fn encrypt(keys: &RoundKeys, block: u128) -> u128 {
-    store(encrypt_rounds(keys, load(block)))
+    store(encrypt_onto(keys, load(block), _mm_setzero_si128()))
 }
 
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
-fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
-    store(decrypt_rounds(keys, load(block)))
+fn decrypt(RoundKeys(keys): &RoundKeys, block: u128) -> u128 {
+    let mut block = _mm_xor_si128(load(block), keys[0]);
+    for key in &keys[1..10] {
+        block = _mm_aesdec_si128(block, *key);
+    }
+    store(_mm_aesdeclast_si128(block, keys[10]))
 }
 
 #[inline]

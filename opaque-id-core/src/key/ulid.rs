@@ -247,11 +247,5 @@ mod tests {
             }
             prop_assert_eq!(prefixes.len(), *shortest.last().expect("not empty"));
         }
-
-        #[test]
-        fn text_round_trips(value: u128) {
-            let key = Ulid::from(Uuid::from_u128(value));
-            prop_assert_eq!(key.to_string().parse(), Ok(key));
-        }
     }
 }

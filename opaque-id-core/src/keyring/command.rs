@@ -76,7 +76,9 @@ impl UnwrapSecrets for UnwrapByCommand {
             .map_err(|error| format!("cannot run `{program}`: {error}"))?;
         let end = run(&mut child, wrapped, self.time_limit);
         if !matches!(end, Ok(End::Exited(..))) {
-            kill(&mut child);
+            // The call fails if the process has already ended.
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
         }
         let failed = match end {
             Ok(End::Exited(mut output, status)) => match status {
@@ -160,12 +162,6 @@ fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
         Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => Ok(Some(None)),
         Err(error) => Err(error),
     }
-}
-
-fn kill(child: &mut Child) {
-    // The call fails if the process has already ended.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-    let _ = child.wait();
 }
 
 /// Omits the arguments because they may contain a secret.

@@ -1,5 +1,6 @@
-//! Reads secrets from a file.
+//! Reads secrets from a file, wrapped or not.
 
+use core::error::Error;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -7,10 +8,49 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use super::{Keyring, MasterSecret};
-use crate::error::KeyringError;
+use crate::error::{KeyringError, redacted_with_causes};
 
 /// The limit has room for four entries and many comments.
 pub(super) const MAX_LEN: usize = 64 * 1024;
+
+/// A service or a key that unwraps a file of secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. A
+/// copy of the wrapped file reveals nothing.
+///
+/// Implement it by a call of the service, or use [`UnwrapByCommand`](super::UnwrapByCommand) on Unix.
+///
+/// ```
+/// use std::error::Error;
+///
+/// use opaque_id_core::Keyring;
+/// use opaque_id_core::keyring::UnwrapSecrets;
+/// # struct Client;
+/// # impl Client {
+/// #     fn decrypt(&self, key: &str, ciphertext: &[u8]) -> std::io::Result<Vec<u8>> { Ok(ciphertext.into()) }
+/// # }
+///
+/// struct Kms {
+///     client: Client, // of the service
+///     key: String,
+/// }
+///
+/// impl UnwrapSecrets for Kms {
+///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+///         Ok(self.client.decrypt(&self.key, wrapped)?)
+///     }
+/// }
+///
+/// fn keyring(kms: &Kms) -> Result<Keyring, opaque_id_core::KeyringError> {
+///     Keyring::from_wrapped_file("/etc/shop/opaque-id.wrapped", kms)
+/// }
+/// ```
+pub trait UnwrapSecrets {
+    /// Unwraps the bytes of a file. Returns the text in the format of [`Keyring::from_file`]. The caller
+    /// wipes it.
+    ///
+    /// # Errors
+    /// The service's own. It becomes a [`KeyringError::Unwrap`], without texts that look like a secret.
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>;
+}
 
 impl Keyring {
     /// Reads the secrets from a file: the entries of [`from_env`](Self::from_env), separated by commas or
@@ -34,6 +74,25 @@ impl Keyring {
     pub fn from_shared_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
         read_file(path.as_ref(), false, Self::from_entries)?
     }
+
+    /// Reads a file of wrapped secrets and unwraps them. The file's mode is not checked.
+    ///
+    /// # Errors
+    /// The same as [`from_file`](Self::from_file), and [`KeyringError::Unwrap`].
+    pub fn from_wrapped_file(
+        path: impl AsRef<Path>,
+        unwrap: &impl UnwrapSecrets,
+    ) -> Result<Self, KeyringError> {
+        let path = path.as_ref();
+        let wrapped = bytes(path, false)?;
+        let source_name = name(path);
+        let failed = |problem| KeyringError::Unwrap { source_name: source_name.clone(), problem };
+        let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
+        let unwrapped = unwrapped.map_err(|error| failed(redacted_with_causes(&*error)))?;
+        let text = str::from_utf8(&unwrapped)
+            .map_err(|_| failed("expected text, found bytes that are not UTF-8".to_owned()))?;
+        Self::from_entries(&source_name, text)
+    }
 }
 
 /// Passes a file's name for messages and its text to `read`, and wipes the text afterwards. The mode must be
@@ -53,7 +112,7 @@ pub fn read_file<R>(
     Ok(read(&name(path), text))
 }
 
-pub(super) fn bytes(path: &Path, is_private: bool) -> Result<Zeroizing<Vec<u8>>, KeyringError> {
+fn bytes(path: &Path, is_private: bool) -> Result<Zeroizing<Vec<u8>>, KeyringError> {
     let unreadable = |error| unreadable(path, error);
     let file = File::open(path).map_err(unreadable)?;
     if is_private && let Some(mode) = shared_mode(&file).map_err(unreadable)? {

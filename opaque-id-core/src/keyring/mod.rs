@@ -5,18 +5,13 @@ mod builder;
 mod command;
 mod file;
 mod logs;
-#[cfg(feature = "metrics")]
-mod metrics;
 mod opened;
 mod runtime;
 mod secret;
 mod shared;
-mod stack;
 mod table;
 #[cfg(feature = "tokens")]
 mod tokens;
-mod watch;
-mod wrapped;
 
 use core::fmt;
 use std::sync::Arc;
@@ -24,6 +19,7 @@ use std::sync::Arc;
 pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
 #[cfg(unix)]
 pub use self::command::UnwrapByCommand;
+pub use self::file::UnwrapSecrets;
 #[doc(hidden)]
 pub use self::file::read_file;
 #[doc(hidden)]
@@ -34,9 +30,7 @@ pub use self::runtime::RuntimeResource;
 use self::secret::Secret;
 pub(crate) use self::secret::example_subkeys;
 pub use self::secret::{CheckValue, MasterSecret};
-pub use self::shared::SharedKeyring;
-pub use self::watch::Watch;
-pub use self::wrapped::UnwrapSecrets;
+pub use self::shared::{SharedKeyring, Watch};
 use crate::cursor::{self, Cursor};
 use crate::error::OpenError;
 pub use crate::error::{Invalid, KeyringError};
@@ -245,6 +239,32 @@ impl Keyring {
 
     fn count(&self, what: Count, key_id: KeyId) -> u64 {
         self.0.opened.get(what, key_id)
+    }
+
+    /// Sets the metrics of the crate `metrics` that the keyring counts itself. Call it where your exporter is
+    /// read, or every few seconds.
+    ///
+    /// | metric | meaning |
+    /// |---|---|
+    /// | `opaque_id_opened_total` with `key_id` | a counter of [`opened_count`](Self::opened_count) |
+    /// | `opaque_id_opened_without_tag_total` with `key_id` | a counter of opened ids without a tag, including made-up ones |
+    /// | `opaque_id_sealing_key_id` | a gauge of [`sealing_key_id`](Self::sealing_key_id) |
+    ///
+    /// Two more counters need no call. `opaque_id_refused_total` counts refused ids and cursors, with
+    /// `resource` and `reason` (`malformed`, `other_resource`, `unknown_key_id`, `not_genuine`,
+    /// `old_id_ended`, `old_id_never_shown`, `old_id_ambiguous`). The resource is `any` for an
+    /// [`AnyId`](crate::AnyId) with another prefix. `opaque_id_old_ids_total` counts accepted old ids, with
+    /// `resource` and `form`.
+    #[cfg(feature = "metrics")]
+    pub fn record_metrics(&self) {
+        for key_id in self.key_ids() {
+            let labels = [("key_id", key_id.to_string())];
+            metrics::counter!("opaque_id_opened_total", &labels)
+                .absolute(self.opened_count(key_id));
+            metrics::counter!("opaque_id_opened_without_tag_total", &labels)
+                .absolute(self.count(Count::Unauthenticated, key_id));
+        }
+        metrics::gauge!("opaque_id_sealing_key_id").set(self.sealing_key_id().get());
     }
 
     /// Returns a value that shows whether two environments have the same secret under a key id, and reveals

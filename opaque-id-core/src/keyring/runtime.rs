@@ -3,8 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::secret::Secret;
-use super::{KeyId, Keyring, stack};
+use super::secret::{Secret, on_wiped_stack};
+use super::{KeyId, Keyring};
 use crate::cursor;
 use crate::error::{IdError, Invalid, KeyProblem, OpenError, TextProblem};
 use crate::form::{Form, FormKind, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm};
@@ -70,7 +70,7 @@ impl RuntimeResource {
         let resource = Self::without_subkeys(prefix, KeyId::ALL[0], key, form)?;
         let subkeys = KeyId::ALL.map(|key_id| {
             let id_subkeys = subkeys(key_id)?;
-            Some(stack::wiped(|| Box::new(Subkeys::from_ids(id_subkeys))))
+            Some(on_wiped_stack(|| Box::new(Subkeys::from_ids(id_subkeys))))
         });
         Ok(Self { subkeys, ..resource })
     }
@@ -238,25 +238,21 @@ fn typed(key: KeyKind, form: FormKind) -> Result<&'static dyn Typed, Invalid> {
         (KeyKind::U32, FormKind::TEXT) => of::<u32, Text>(),
         (KeyKind::U32, FormKind::SHORT) => of::<u32, Short>(),
         (KeyKind::U32, FormKind::UUID) => of::<u32, UuidForm>(),
-        (_, form) if form.is_mapped() => {
-            return Err(Invalid::setting(
-                "ids of a mapped form are not sealed: look them up in the mapping table",
-            ));
-        }
-        (_, FormKind::TAGGED) => {
-            return Err(Invalid::setting(
-                "integers have no tagged form because their text form has a tag already: use the text form",
-            ));
-        }
-        (_, FormKind::SHORT) => {
-            return Err(Invalid::setting(
-                "only integers have a short form: use the text or the tagged form",
-            ));
-        }
         _ => {
-            return Err(Invalid::setting(
-                "a ULID and an arbitrary UUID have no uuid form: use the text or the tagged form",
-            ));
+            return Err(Invalid::setting(match form {
+                form if form.is_mapped() => {
+                    "ids of a mapped form are not sealed: look them up in the mapping table"
+                }
+                FormKind::TAGGED => {
+                    "integers have no tagged form because their text form has a tag already: use the text form"
+                }
+                FormKind::SHORT => {
+                    "only integers have a short form: use the text or the tagged form"
+                }
+                _ => {
+                    "a ULID and an arbitrary UUID have no uuid form: use the text or the tagged form"
+                }
+            }));
         }
     })
 }

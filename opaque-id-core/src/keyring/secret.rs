@@ -1,6 +1,7 @@
 //! Master secrets and their subkeys.
 
 use core::fmt;
+use core::hint::black_box;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,8 +10,8 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::KeyId;
 use super::table::Table;
-use super::{KeyId, stack};
 use crate::error::{self, Invalid, KeyringError, SecretProblem};
 use crate::form::{Form, Tagged};
 use crate::key::Key;
@@ -104,9 +105,7 @@ impl MasterSecret {
     pub(super) fn is_example(&self) -> bool {
         self.is_same(&Self::example())
     }
-}
 
-impl MasterSecret {
     /// Derives a subkey of `N` bytes for a label and a domain, and passes it to `act`. It is for crates of
     /// this family.
     ///
@@ -243,11 +242,11 @@ impl Secret {
     }
 
     pub(super) fn derive(&self, domain: &str) -> Box<Subkeys> {
-        stack::wiped(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain, self.is_public)))
+        on_wiped_stack(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain, self.is_public)))
     }
 
     pub(super) fn with_id_subkeys<R>(&self, domain: &str, act: impl FnOnce(&IdSubkeys) -> R) -> R {
-        stack::wiped(|| {
+        on_wiped_stack(|| {
             let mut subkeys = Zeroizing::new([0; size_of::<IdSubkeys>()]);
             expand_ids(&hkdf(&self.prk), domain, &mut subkeys);
             act(&subkeys)
@@ -269,7 +268,7 @@ pub(super) type Prk = Box<Zeroizing<[u8; 32]>>;
 
 fn extract(master: &MasterSecret) -> Prk {
     let mut prk = Box::new(Zeroizing::new([0; 32]));
-    stack::wiped(|| {
+    on_wiped_stack(|| {
         let (mut extracted, _) = Hkdf::<Sha256>::extract(Some(SALT), &**master.0);
         prk.copy_from_slice(&extracted);
         extracted.as_mut_slice().zeroize();
@@ -287,9 +286,34 @@ pub(super) fn with_subkey<const N: usize, R>(
     domain: &str,
     act: impl FnOnce(&[u8; N]) -> R,
 ) -> R {
-    stack::wiped(|| {
+    on_wiped_stack(|| {
         let mut subkey = Zeroizing::new([0; N]);
         expand(&hkdf(prk), label, domain, &mut *subkey);
         act(&subkey)
     })
+}
+
+/// HKDF and the expansion of AES keys use less, even in builds without optimization.
+const DEPTH: usize = 32 * 1024;
+
+/// Runs `act`, then overwrites the stack that it has used.
+///
+/// This is best effort: the compiler may have made copies elsewhere.
+#[inline(never)]
+pub(super) fn on_wiped_stack<R>(act: impl FnOnce() -> R) -> R {
+    let result = run(act);
+    wipe();
+    result
+}
+
+#[inline(never)]
+fn run<R>(act: impl FnOnce() -> R) -> R {
+    black_box(act())
+}
+
+#[inline(never)]
+fn wipe() {
+    let mut stack = [0_u64; DEPTH / size_of::<u64>()];
+    // `zeroize` writes even memory that is never read again.
+    black_box(&mut stack).zeroize();
 }

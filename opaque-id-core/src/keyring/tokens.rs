@@ -62,7 +62,7 @@ impl Keyring {
     ) -> Result<(I, Vec<u8>), IdError> {
         let prefix = <I::Resource>::PREFIX;
         let token = purpose.parse(prefix, text);
-        let token = token.map_err(|problem| IdError::token(prefix, purpose.kind(), problem))?;
+        let token = token.map_err(|problem| IdError::token(prefix, purpose.kind, problem))?;
         let keys = self.subkeys::<I::Resource>(token.key_id)?;
         let opened = purpose.open(keys, &token).and_then(|(block, payload)| {
             let repr = cursor::unblock::<<I::Resource as OpaqueId>::Key>(keys, block);

@@ -38,9 +38,10 @@ pub struct Int64Layout {
 
 const NODE_AND_COUNTER_BITS: u32 = 28;
 const MAX_NODE_BITS: u32 = 16;
-const SECONDS: Ticks = Ticks::unix(32, 1);
 
 impl Int64Layout {
+    pub(crate) const SECONDS: Ticks = Ticks::unix(32, 1);
+
     /// Creates a layout with 0 to 16 bits for the node. All generators of a table's ids must use the same number.
     ///
     /// # Errors
@@ -56,7 +57,7 @@ impl Int64Layout {
     #[must_use]
     pub fn time(self, id: i64) -> SystemTime {
         let seconds = id.cast_unsigned() >> NODE_AND_COUNTER_BITS;
-        SECONDS.time(seconds & SECONDS.max())
+        Self::SECONDS.time(seconds & Self::SECONDS.max())
     }
 
     /// Returns the number of the node that generated the id.
@@ -73,7 +74,8 @@ impl Int64Layout {
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<i64> {
         let first = |seconds: u64| (seconds << NODE_AND_COUNTER_BITS).cast_signed();
-        SECONDS.bounds(range, first, |seconds| first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1))
+        Self::SECONDS
+            .bounds(range, first, |seconds| first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1))
     }
 
     pub(crate) const fn assemble(
@@ -82,17 +84,13 @@ impl Int64Layout {
         node: u32,
         counter: u64,
     ) -> Result<i64, Invalid> {
-        if seconds > SECONDS.max() {
+        if seconds > Self::SECONDS.max() {
             return Err(Invalid(InvalidReason::Key(KeyProblem::OutOfRange(
                 "the time must be before the year 2106",
             ))));
         }
         let low = (node as u64) << self.counter_bits() | counter;
         Ok((seconds << NODE_AND_COUNTER_BITS | low).cast_signed())
-    }
-
-    pub(crate) const fn ticks() -> Ticks {
-        SECONDS
     }
 
     pub(crate) const fn counter_bits(self) -> u32 {

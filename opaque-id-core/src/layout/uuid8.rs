@@ -23,7 +23,7 @@ use crate::rfc9562::V8;
 /// = Uuid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
-    ticks: Ticks,
+    pub(crate) ticks: Ticks,
 }
 
 impl Uuid8Layout {
@@ -84,10 +84,6 @@ impl Uuid8Layout {
         let random = low(random, self.sequence_shift().min(62));
         let sequence = low(sequence, self.sequence_bits()) << self.sequence_shift();
         Uuid::from_u128(timestamp | sequence | random | V8)
-    }
-
-    pub(crate) const fn ticks(self) -> Ticks {
-        self.ticks
     }
 
     pub(crate) const fn sequence_bits(self) -> u32 {

@@ -61,21 +61,3 @@ fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
         }
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_timeout_and_the_end_of_a_session_are_recognized() {
-        let failure = |message: &str| failure(&message.to_owned());
-        assert!(matches!(
-            failure("canceling statement due to lock timeout"),
-            UnknownFailure::Known(Failure::LockTimeout)
-        ));
-        assert!(matches!(
-            failure("terminating connection due to administrator command"),
-            UnknownFailure::Known(Failure::Disconnected)
-        ));
-    }
-}

@@ -52,7 +52,8 @@ pub fn run<C: LoadConnection<Backend: SupportedBackend>, T, E>(
     connection: &mut C,
     mut call: Call<'_, T, E>,
 ) -> RunResult<T, Error, E> {
-    let transaction = is_in_transaction(connection);
+    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
+    let transaction = transaction.transaction_depth().map(|depth| depth.is_some());
     let state = state::<C::Backend>(&transaction);
     if let Some(done) = call.start(Some(state)) {
         return done.map_err(RunError::Call);
@@ -80,11 +81,6 @@ impl<C: LoadConnection<Backend: SupportedBackend>> Runner for On<'_, C> {
             (error, failure)
         })
     }
-}
-
-pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryResult<bool> {
-    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
-    Ok(transaction.transaction_depth()?.is_some())
 }
 
 /// Returns how to retry a transaction of yours that failed with this error, if a retry can succeed.

@@ -10,7 +10,7 @@ use sea_orm::DbErr;
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::mysql::MySqlDatabaseError;
 use sea_orm::sqlx::pool::PoolConnection;
-use sea_orm::sqlx::{Executor, MySql, MySqlPool, Row};
+use sea_orm::sqlx::{Executor, MySql, Row};
 
 use crate::compat::mapping::{query_error, raw_sql};
 
@@ -20,10 +20,6 @@ pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let is_raised = error.code().is_some_and(|state| state.starts_with("45"));
     let number = if is_raised { 1644 } else { error.number() };
     Some(Dialect::MySql.failure(&number.to_string()))
-}
-
-pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, DbErr> {
-    pool.acquire().await.map_err(query_error)
 }
 
 /// The connection of a dropped call does not return to the pool, because it may be out of step with the

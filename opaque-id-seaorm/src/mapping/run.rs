@@ -2,8 +2,12 @@ use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
+#[cfg(feature = "postgres")]
+use sea_orm::sqlx::postgres::PgDatabaseError;
 #[cfg(feature = "mysql")]
 use sea_orm::sqlx::{MySql, MySqlPool, pool::PoolConnection};
+#[cfg(feature = "sqlite")]
+use sea_orm::sqlx::{error::DatabaseError, sqlite::SqliteError};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use sea_orm::{RuntimeErr, SqlxError};
@@ -76,7 +80,7 @@ impl<'o, O: SupportedConnection> Connection<'o, O> {
             on,
             #[cfg(feature = "mysql")]
             pooled: match on.mysql_pool() {
-                Some(pool) => Some(super::mysql::acquire(pool).await?),
+                Some(pool) => Some(pool.acquire().await.map_err(compat::query_error)?),
                 None => None,
             },
         })
@@ -161,11 +165,16 @@ fn driver_failure(error: &SqlxError) -> Failure {
         SqlxError::Database(error) => {
             let failures = [
                 #[cfg(feature = "postgres")]
-                super::postgres::failure(&**error),
+                error
+                    .try_downcast_ref::<PgDatabaseError>()
+                    .map(|error| Dialect::Postgres.failure(error.code())),
                 #[cfg(feature = "mysql")]
                 super::mysql::failure(&**error),
                 #[cfg(feature = "sqlite")]
-                super::sqlite::failure(&**error),
+                error
+                    .try_downcast_ref::<SqliteError>()
+                    .and_then(DatabaseError::code)
+                    .map(|code| Dialect::Sqlite.failure(&code)),
             ];
             failures.into_iter().flatten().next().unwrap_or(Failure::Other)
         }

@@ -2,12 +2,8 @@
 
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(feature = "postgres")]
-mod postgres;
 pub(crate) mod run;
 pub(crate) mod sequence;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 pub(crate) mod uuid_map;
 
 #[doc(no_inline)]

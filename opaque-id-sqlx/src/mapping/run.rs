@@ -246,5 +246,15 @@ macro_rules! supported_database {
     };
 }
 
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+#[cfg(feature = "mysql")]
 pub(crate) use supported_database;
+
+#[cfg(feature = "postgres")]
+supported_database!(sqlx::Postgres, Postgres, sqlx::postgres::PgDatabaseError, |error| {
+    Some(error.code().to_owned())
+});
+
+#[cfg(feature = "sqlite")]
+supported_database!(sqlx::Sqlite, Sqlite, sqlx::sqlite::SqliteError, |error| {
+    DatabaseError::code(error).map(Into::into)
+});

@@ -1,1 +1,0 @@
-../../../opaque-id-seaorm/src/mysql.rs

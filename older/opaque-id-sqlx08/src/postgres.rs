@@ -1,1 +1,0 @@
-../../../opaque-id-sqlx/src/postgres.rs
