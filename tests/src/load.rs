@@ -139,7 +139,7 @@ struct Mapped {
 
 /// The handler of an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+enum Class {
     /// The node is away or may not write. The caller uses another one.
     Away,
     /// The caller's transaction conflicts with another one. The caller retries it.
@@ -151,7 +151,7 @@ pub enum Class {
     Surfaced,
 }
 
-pub enum Failure {
+enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
@@ -495,7 +495,7 @@ fn is_lock_timeout(error: &sqlx::Error) -> bool {
 }
 
 impl Failure {
-    pub fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+    fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
             Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
             Self::Map(error) => ("map", error),
