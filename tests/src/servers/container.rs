@@ -7,13 +7,11 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::errors::Error as BollardError;
 use testcontainers::bollard::models::{
     HostConfig, Mount as HostMount, MountType, PortBinding, ThrottleDevice,
 };
-use testcontainers::bollard::query_parameters::StatsOptionsBuilder;
 use testcontainers::core::client::ClientError;
 use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::SyncRunner;
@@ -177,17 +175,6 @@ impl Container {
 fn made() -> MutexGuard<'static, BTreeMap<Engine, String>> {
     static MADE: Mutex<BTreeMap<Engine, String>> = Mutex::new(BTreeMap::new());
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the processor time that the server in a container has used.
-pub fn processor_time(id: &str) -> Result<Duration> {
-    let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
-    let stats = with_docker(async |docker| {
-        let mut stats = std::pin::pin!(docker.stats(id, Some(options)));
-        stats.try_next().await
-    })?;
-    let used = stats.and_then(|it| it.cpu_stats?.cpu_usage?.total_usage);
-    Ok(Duration::from_nanos(used.ok_or("Docker counts no processor time")?))
 }
 
 pub(super) fn kill(id: &str) -> Result {

@@ -8,7 +8,7 @@ mod network;
 mod wait;
 
 pub use cluster::{Cluster, Node, Pooler, Topology};
-pub use container::{Container, Durability, Limits, processor_time};
+pub use container::{Container, Durability, Limits};
 pub use image::install;
 pub use wait::wait_for;
 
