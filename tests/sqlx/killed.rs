@@ -5,7 +5,7 @@ use std::process::Command;
 
 use opaque_id_sqlx::SupportedDatabase;
 
-use opaque_id_tests::conformance::mapping::{INDEXES, dialect};
+use opaque_id_tests::conformance::mapping::INDEXES;
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::engine::Engine;
@@ -46,7 +46,7 @@ fn packs(kind: Engine) -> Verdict {
 fn run<DB: SupportedDatabase>(kind: Engine) -> Verdict {
     let mut server = Container::start(kind, Durability::Full)?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
-    execute(kind, &in_shop(&server.url)?, &create_sql(dialect(kind), &INDEXES))?;
+    execute(kind, &in_shop(&server.url)?, &create_sql(kind, &INDEXES))?;
     let urls = vec![in_shop(&server.url)?];
     let load = Load::start::<DB>(urls, &INDEXES)?;
     let kills = std::env::var("OPAQUE_ID_TEST_KILLS").ok();
