@@ -10,7 +10,6 @@ mod killed;
 mod macros;
 mod mapping;
 mod own;
-mod packs;
 mod pairs;
 mod shop;
 mod types;

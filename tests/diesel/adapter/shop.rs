@@ -2,6 +2,7 @@
 
 use diesel::dsl::sql;
 use diesel::sql_types::{Nullable, Text};
+use opaque_id_core::IdRange;
 use opaque_id_diesel::Id;
 use opaque_id_sql::dialect::Retry;
 use opaque_id_tests::Result;
@@ -60,11 +61,6 @@ impl Shop for DieselShop {
         Ok(all(run!(self.load::<User>(users))?))
     }
 
-    async fn users_after(&self, id: IdOf<User>, limit: u8) -> Result<Vec<UserOf<Self>>> {
-        let users = users::table.filter(users::id.gt(id)).order(users::id.asc());
-        Ok(all(run!(self.load::<User>(users.limit(limit.into())))?))
-    }
-
     async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
         Ok(all(run!(self.load::<User>(users::table.order(users::id)))?))
     }
@@ -114,8 +110,13 @@ impl Shop for DieselShop {
         Ok(())
     }
 
-    async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
-        Ok(run!(self.load(legacy::table.select(legacy::id).order(legacy::id)))?)
+    async fn legacy_between(
+        &self,
+        range: IdRange<Internal<Legacy>>,
+    ) -> Result<Vec<Internal<Legacy>>> {
+        let is_between = legacy::id.between(range.first(), range.last());
+        let ids = legacy::table.select(legacy::id).filter(is_between).order(legacy::id);
+        Ok(run!(self.load(ids))?)
     }
 
     read_ids! {
