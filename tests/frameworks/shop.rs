@@ -10,17 +10,7 @@ use serde_with::formats::CommaSeparator;
 use serde_with::{DisplayFromStr, StringWithSeparator, serde_as};
 
 use crate::client::{Answer, Server, assert_alike};
-use crate::{Framework, log, new_keyring};
-
-/// A model.
-#[derive(Debug, OpaqueId)]
-#[opaque_id(prefix = "user", form = "tagged")]
-pub struct User;
-
-/// A model.
-#[derive(Debug, OpaqueId)]
-#[opaque_id(prefix = "team", key = i64)]
-pub struct Team;
+use crate::{Framework, Team, User, log, new_keyring};
 
 /// A model.
 #[derive(Debug, OpaqueId)]

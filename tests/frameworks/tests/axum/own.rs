@@ -12,8 +12,8 @@ use axum::routing::{get, post};
 use axum_extra::routing::{RouterExt as _, TypedPath};
 use opaque_id_axum::{Form, Json, Opened, Path, Refusal, Rejection, Viewed, lend_keyring};
 use opaque_id_core::{External, Internal, Keyring};
-use opaque_id_tests_frameworks::shop::{Invite, Team, User, assert_not_found};
-use opaque_id_tests_frameworks::{Server, log, new_keyring};
+use opaque_id_tests_frameworks::shop::{Invite, assert_not_found};
+use opaque_id_tests_frameworks::{Server, Team, User, log, new_keyring};
 
 use super::start;
 
