@@ -218,7 +218,7 @@ fn an_application_has_one_keyring() {
             assert_eq!(answer.status, 500);
             assert!(!answer.body.contains("app_data"), "{answer:?}");
         }
-        assert!(!log.events(&format!("opaque_id ERROR message={event}")).is_empty());
+        assert!(!log.events(&format!("ERROR opaque_id: {event}")).is_empty());
     }
 }
 

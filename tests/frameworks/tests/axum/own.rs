@@ -94,7 +94,7 @@ fn the_reason_is_in_the_log_only() {
     let response = refusal.clone().into_response();
     assert_eq!(response.status(), 422);
     assert_eq!((refusal.resource(), refusal.pointer()), (Some("team"), Some("/of_this_test")));
-    let event = "opaque_id INFO message=refused resource=\"team\" reason=no such row";
+    let event = "INFO opaque_id: refused resource=\"team\" reason=no such row";
     assert!(log.events("").contains(&event.to_owned()));
 }
 
