@@ -79,22 +79,22 @@ impl Bench {
 
     /// Measures times.
     pub fn run(self) -> Result {
-        self.run_with(|_| Ok(Vec::new()))
+        self.run_with(false)
     }
 
     /// Measures times, and counts instructions.
     pub fn run_counting_instructions(self) -> Result {
-        self.run_with(Self::count_instructions)
+        self.run_with(true)
     }
 
-    fn run_with(mut self, instructions: impl FnOnce(&Self) -> Result<Vec<f64>>) -> Result {
+    fn run_with(mut self, counts: bool) -> Result {
         if is_smoke() {
             let runs = self.cases.iter_mut().map(|case| &mut case.run);
             runs.for_each(|run| counted(run));
             return Ok(());
         }
         let figures = self.measure();
-        let instructions = instructions(&self)?;
+        let instructions = if counts { self.count_instructions()? } else { Vec::new() };
         self.report(&figures, &instructions)
     }
 
