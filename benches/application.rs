@@ -1,13 +1,12 @@
 //! Requests per second of an application that lists a hundred rows, with opaque ids and with plain UUIDs, on SQLite and
 //! PostgreSQL. `cargo xtask bench application`.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use opaque_id_benches::Bench;
+use opaque_id_benches::{Bench, Client};
 use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::{Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_tests::Result;
@@ -133,7 +132,7 @@ fn main() -> Result {
 fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push(Client::connect(address, route)?);
+        clients.push(Client::connect(address, route, 200)?);
     }
     Ok(move || {
         std::thread::scope(|scope| {
@@ -142,43 +141,4 @@ fn clients(address: SocketAddr, route: &str) -> Result<impl FnMut() + 'static> {
             }
         });
     })
-}
-
-struct Client {
-    stream: TcpStream,
-    request: String,
-    answer: Vec<u8>,
-}
-
-impl Client {
-    fn connect(address: SocketAddr, route: &str) -> Result<Self> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        let request = format!("GET /{route} HTTP/1.1\r\nhost: shop\r\n\r\n");
-        stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        let end = loop {
-            let mut byte = [0];
-            stream.read_exact(&mut byte)?;
-            answer.push(byte[0]);
-            if answer.ends_with(b"\r\n\r\n") {
-                break answer.len();
-            }
-        };
-        let head = str::from_utf8(&answer)?.to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.ok_or("expected a length")?.parse()?;
-        answer.resize(end + length, 0);
-        stream.read_exact(&mut answer[end..])?;
-        Ok(Self { stream, request, answer })
-    }
-
-    fn ask(&mut self) -> Result {
-        self.stream.write_all(self.request.as_bytes())?;
-        self.stream.read_exact(&mut self.answer)?;
-        match self.answer.starts_with(b"HTTP/1.1 200") {
-            true => Ok(()),
-            false => Err("expected status 200".into()),
-        }
-    }
 }

@@ -21,7 +21,7 @@ use opaque_id_sqlx::generator::{
 };
 use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_sqlx::layout::{Int64Layout, Shards};
-use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
+use opaque_id_sqlx::{Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::on_threads;
 use opaque_id_tests::conformance::mapping::dialect;
@@ -43,7 +43,7 @@ const NOTE: &str = "a hundred characters, as the row of an order has some text b
 #[derive(Parser)]
 struct Args {
     /// mysql, mariadb, postgres or sqlite; all if left out
-    #[arg(long, value_parser = kind)]
+    #[arg(long)]
     database: Option<Engine>,
     /// How long each case runs
     #[arg(long, default_value_t = 60)]
@@ -72,11 +72,6 @@ struct Args {
     /// The option that cargo passes to benchmarks
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-fn kind(name: &str) -> std::result::Result<Engine, String> {
-    let kind = Engine::ALL.into_iter().find(|kind| kind.name() == name);
-    kind.ok_or_else(|| "expected mysql, mariadb, postgres or sqlite".into())
 }
 
 #[derive(OpaqueId)]
@@ -109,16 +104,6 @@ enum Commits {
     One,
 }
 
-#[derive(Clone, Copy)]
-enum Column {
-    Next,
-    NextWith,
-    Mapped,
-    Text(u8),
-    Uuid,
-    Integer,
-}
-
 /// The time does not include the turns of others.
 #[derive(Clone, Default)]
 struct OwnClock(Arc<AtomicU64>);
@@ -137,7 +122,7 @@ impl Clock for OwnClock {
 }
 
 /// The first case is the baseline.
-fn plans(kind: Engine, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
+fn plans(kind: Engine, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Keys)>> {
     let secret = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, secret).build()?;
     let ordered = || {
@@ -162,31 +147,27 @@ fn plans(kind: Engine, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str
     let hashed = UuidMap::hashed("order_ids");
     let ordered_map = || ordered().map(|generator| unique().pseudo_ordered(generator));
     let mut plans = vec![
-        ("auto-increment", Column::Next, generated(|| Key::Next)),
-        ("UUIDv4 as CHAR(36)", Column::Text(36), generated(text)),
-        ("UUIDv4 as CHAR(22)", Column::Text(22), generated(base64)),
-        ("UUIDv4 as 16 bytes", Column::Uuid, generated(|| Key::Uuid(Uuid::new_v4()))),
-        ("pseudo-ordered", Column::Uuid, generated(move || Key::Uuid(of_keys.generate()))),
-        ("UUIDv7", Column::Uuid, generated(uuid7)),
-        ("UUIDv7 sealed and opened", Column::Uuid, Keys::Sealed(keyring)),
-        ("ULID", Column::Uuid, generated(ulid)),
-        ("structured", Column::Uuid, generated(structured)),
-        ("structured in 16 shards", Column::Uuid, generated(sharded)),
-        ("64-bit id", Column::Integer, generated(int64)),
-        ("public UUID, random", Column::NextWith, generated(|| Key::NextWith(Uuid::new_v4()))),
-        (
-            "public UUID, ordered",
-            Column::NextWith,
-            generated(move || Key::NextWith(of_column.generate())),
-        ),
-        ("map, unique", Column::Integer, Keys::Mapped(unique(), Commits::Two)),
-        ("map, hashed", Column::Integer, Keys::Mapped(hashed, Commits::Two)),
-        ("map, ordered", Column::Integer, Keys::Mapped(ordered_map()?, Commits::Two)),
-        ("map, ordered, transaction", Column::Integer, Keys::Mapped(ordered_map()?, Commits::One)),
+        ("auto-increment", generated(|| Key::Next)),
+        ("UUIDv4 as CHAR(36)", generated(text)),
+        ("UUIDv4 as CHAR(22)", generated(base64)),
+        ("UUIDv4 as 16 bytes", generated(|| Key::Uuid(Uuid::new_v4()))),
+        ("pseudo-ordered", generated(move || Key::Uuid(of_keys.generate()))),
+        ("UUIDv7", generated(uuid7)),
+        ("UUIDv7 sealed and opened", Keys::Sealed(keyring)),
+        ("ULID", generated(ulid)),
+        ("structured", generated(structured)),
+        ("structured in 16 shards", generated(sharded)),
+        ("64-bit id", generated(int64)),
+        ("public UUID, random", generated(|| Key::NextWith(Uuid::new_v4()))),
+        ("public UUID, ordered", generated(move || Key::NextWith(of_column.generate()))),
+        ("map, unique", Keys::Mapped(unique(), Commits::Two)),
+        ("map, hashed", Keys::Mapped(hashed, Commits::Two)),
+        ("map, ordered", Keys::Mapped(ordered_map()?, Commits::Two)),
+        ("map, ordered, transaction", Keys::Mapped(ordered_map()?, Commits::One)),
     ];
     if kind == Engine::Postgres {
         let key = move || Key::Mapped(of_statement.generate());
-        plans.push(("map, ordered, statement", Column::Mapped, generated(key)));
+        plans.push(("map, ordered, statement", generated(key)));
     }
     plans.retain(|(name, ..)| *name == "auto-increment" || name.contains(only));
     Ok(plans)
@@ -322,18 +303,24 @@ impl<C: Client> Case<C> {
         url: &str,
         container: Option<Rc<Container>>,
         clock: OwnClock,
-        (name, column, keys): (&'static str, Column, Keys),
+        (name, mut keys): (&'static str, Keys),
     ) -> Result<Self> {
         let mut client = C::connect(url).await?;
         if kind == Engine::Sqlite {
             client.run(pragmas(args)).await?;
         }
-        client.run(create_sql(kind, column, args.indexes)).await?;
-        if matches!(keys, Keys::Mapped(..)) || matches!(column, Column::Mapped) {
-            let map = match &keys {
-                Keys::Mapped(map, _) => map.clone(),
-                _ => UuidMap::unique("order_ids"),
-            };
+        let first = match &mut keys {
+            Keys::Generated(key) => key(),
+            Keys::Sealed(_) => Key::Uuid(Uuid::nil()),
+            Keys::Mapped(..) => Key::Integer(0),
+        };
+        client.run(create_sql(kind, &first, args.indexes)).await?;
+        let map = match (&keys, first) {
+            (Keys::Mapped(map, _), _) => Some(map.clone()),
+            (_, Key::Mapped(_)) => Some(UuidMap::unique("order_ids")),
+            _ => None,
+        };
+        if let Some(map) = map {
             client.run(map.create_sql(dialect(kind))).await?;
         }
         Ok(Self {
@@ -418,7 +405,7 @@ impl<C: Client> Case<C> {
         }
         let mut bytes = [0.0; 2];
         for (bytes, select) in bytes.iter_mut().zip(sizes(kind)) {
-            *bytes = self.client.number(select).await? as f64 / f64::from(self.rows);
+            *bytes = self.client.number(&select).await? as f64 / f64::from(self.rows);
         }
         Ok(bytes)
     }
@@ -556,32 +543,30 @@ fn pragmas(args: &Args) -> String {
     )
 }
 
-fn create_sql(kind: Engine, column: Column, indexes: u8) -> String {
-    let id = match (column, dialect(kind)) {
-        (Column::Next | Column::NextWith, Dialect::Sqlite) => {
-            "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned()
+fn create_sql(kind: Engine, first: &Key, indexes: u8) -> String {
+    let (next, integer, uuid, ascii) = match kind {
+        Engine::Sqlite => ("INTEGER PRIMARY KEY AUTOINCREMENT", "INTEGER", "BLOB", ""),
+        Engine::Postgres => {
+            ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "BIGINT", "UUID", "")
         }
-        (Column::Next | Column::NextWith, Dialect::Postgres) => {
-            "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY".to_owned()
-        }
-        (Column::Next | Column::NextWith, _) => "BIGINT AUTO_INCREMENT PRIMARY KEY".to_owned(),
-        (Column::Text(length), Dialect::MySql) => {
-            format!("CHAR({length}) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY")
-        }
-        (Column::Text(length), _) => format!("CHAR({length}) PRIMARY KEY"),
-        (Column::Uuid, Dialect::Sqlite) => "BLOB PRIMARY KEY".to_owned(),
-        (Column::Uuid, Dialect::Postgres) => "UUID PRIMARY KEY".to_owned(),
-        (Column::Uuid, _) => "BINARY(16) PRIMARY KEY".to_owned(),
-        (Column::Integer | Column::Mapped, Dialect::Sqlite) => "INTEGER PRIMARY KEY".to_owned(),
-        (Column::Integer | Column::Mapped, _) => "BIGINT PRIMARY KEY".to_owned(),
+        Engine::Mysql | Engine::Mariadb => (
+            "BIGINT AUTO_INCREMENT PRIMARY KEY",
+            "BIGINT",
+            "BINARY(16)",
+            " CHARACTER SET ascii COLLATE ascii_bin",
+        ),
+    };
+    let id = match first {
+        Key::Next | Key::NextWith(_) => next.to_owned(),
+        Key::Text(text) => format!("CHAR({}){ascii} PRIMARY KEY", text.len()),
+        Key::Uuid(_) => format!("{uuid} PRIMARY KEY"),
+        Key::Integer(_) | Key::Mapped(_) => format!("{integer} PRIMARY KEY"),
+    };
+    let public_id = match first {
+        Key::NextWith(_) => format!(", public_id {uuid} NOT NULL UNIQUE"),
+        _ => String::new(),
     };
     let columns = ["a", "b", "c", "d", "e"];
-    let public_id = match (column, dialect(kind)) {
-        (Column::NextWith, Dialect::Sqlite) => ", public_id BLOB NOT NULL UNIQUE",
-        (Column::NextWith, Dialect::Postgres) => ", public_id UUID NOT NULL UNIQUE",
-        (Column::NextWith, _) => ", public_id BINARY(16) NOT NULL UNIQUE",
-        _ => "",
-    };
     let mut sql = format!("CREATE TABLE orders (id {id}{public_id}");
     for column in columns {
         sql += &format!(", {column} INTEGER NOT NULL");
@@ -594,25 +579,24 @@ fn create_sql(kind: Engine, column: Column, indexes: u8) -> String {
 }
 
 /// InnoDB keeps the rows within the index of the primary key.
-fn sizes(kind: Engine) -> [&'static str; 2] {
+fn sizes(kind: Engine) -> [String; 2] {
+    const TABLES: &str = "IN ('orders', 'order_ids')";
     match kind {
         Engine::Sqlite => [
-            "SELECT SUM(pgsize) FROM dbstat WHERE name IN ('orders', 'order_ids')",
-            "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat \
-             WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index')",
-        ],
-        Engine::Postgres => [
-            "SELECT SUM(pg_relation_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
-            "SELECT SUM(pg_indexes_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
-        ],
-        Engine::Mysql | Engine::Mariadb => [
-            "SELECT CAST(SUM(stat_value * @@innodb_page_size) AS SIGNED) FROM mysql.innodb_index_stats \
-             WHERE database_name = DATABASE() AND table_name IN ('orders', 'order_ids') \
-             AND index_name = 'PRIMARY' AND stat_name = 'size'",
-            "SELECT CAST(COALESCE(SUM(stat_value * @@innodb_page_size), 0) AS SIGNED) FROM mysql.innodb_index_stats \
-             WHERE database_name = DATABASE() AND table_name IN ('orders', 'order_ids') \
-             AND index_name <> 'PRIMARY' AND stat_name = 'size'",
-        ],
+            format!("name {TABLES}"),
+            "name IN (SELECT name FROM sqlite_schema WHERE type = 'index')".to_owned(),
+        ]
+        .map(|is| format!("SELECT COALESCE(SUM(pgsize), 0) FROM dbstat WHERE {is}")),
+        Engine::Postgres => ["relation", "indexes"].map(|of| {
+            format!("SELECT SUM(pg_{of}_size(oid))::BIGINT FROM pg_class WHERE relname {TABLES}")
+        }),
+        Engine::Mysql | Engine::Mariadb => ["=", "<>"].map(|is| {
+            format!(
+                "SELECT CAST(COALESCE(SUM(stat_value * @@innodb_page_size), 0) AS SIGNED) \
+                 FROM mysql.innodb_index_stats WHERE database_name = DATABASE() \
+                 AND table_name {TABLES} AND index_name {is} 'PRIMARY' AND stat_name = 'size'"
+            )
+        }),
     }
 }
 

@@ -12,8 +12,10 @@
     reason = "nobody depends on it but benchmarks"
 )]
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -77,22 +79,22 @@ impl Bench {
 
     /// Measures times.
     pub fn run(self) -> Result {
-        self.run_with(|_| Ok(Vec::new()))
+        self.run_with(false)
     }
 
     /// Measures times, and counts instructions.
     pub fn run_counting_instructions(self) -> Result {
-        self.run_with(Self::count_instructions)
+        self.run_with(true)
     }
 
-    fn run_with(mut self, instructions: impl FnOnce(&Self) -> Result<Vec<f64>>) -> Result {
+    fn run_with(mut self, counts: bool) -> Result {
         if is_smoke() {
             let runs = self.cases.iter_mut().map(|case| &mut case.run);
             runs.for_each(|run| counted(run));
             return Ok(());
         }
         let figures = self.measure();
-        let instructions = instructions(&self)?;
+        let instructions = if counts { self.count_instructions()? } else { Vec::new() };
         self.report(&figures, &instructions)
     }
 
@@ -207,4 +209,45 @@ pub fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])
+}
+
+/// A client that repeats a request on one connection.
+pub struct Client {
+    stream: TcpStream,
+    request: String,
+    status: u16,
+    answer: Vec<u8>,
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr, route: &str, status: u16) -> Result<Self> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let request = format!("GET /{route} HTTP/1.1\r\nhost: shop\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        let end = loop {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            answer.push(byte[0]);
+            if answer.ends_with(b"\r\n\r\n") {
+                break answer.len();
+            }
+        };
+        let head = str::from_utf8(&answer)?.to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.ok_or("expected a length")?.parse()?;
+        answer.resize(end + length, 0);
+        stream.read_exact(&mut answer[end..])?;
+        Ok(Self { stream, request, status, answer })
+    }
+
+    pub fn ask(&mut self) -> Result {
+        self.stream.write_all(self.request.as_bytes())?;
+        self.stream.read_exact(&mut self.answer)?;
+        match self.answer.starts_with(format!("HTTP/1.1 {}", self.status).as_bytes()) {
+            true => Ok(()),
+            false => Err(format!("expected status {}", self.status).into()),
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use opaque_id_sql::mapping::Index;
-use opaque_id_sqlx::{Dialect, SupportedDatabase};
+use opaque_id_sqlx::SupportedDatabase;
 use opaque_id_tests::Result;
 use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::{
@@ -23,44 +23,39 @@ use sqlx::{MySql, Postgres};
 
 use self::simulation::{Faults, Like};
 
-/// The parts of a test, except for `figures`.
-const PARTS: [&str; 10] = [
-    "galera",
-    "group-replication",
-    "single-primary",
-    "postgres",
-    "patroni",
-    "myrocks",
-    "like-cockroach",
-    "like-dsql",
-    "like-tidb",
-    "libsql",
+/// A part by its name. The argument is whether the test is short.
+type Part = (&'static str, fn(bool) -> Result);
+
+/// The parts of a test, and at the end the figures of a benchmark.
+const PARTS: [Part; 11] = [
+    ("galera", |is_short| multi_master(Topology::Galera, is_short)),
+    ("group-replication", |is_short| multi_master(Topology::MultiPrimary, is_short)),
+    ("single-primary", |_| single_primary()),
+    ("postgres", |_| postgres()),
+    ("patroni", |_| patroni()),
+    ("myrocks", |_| myrocks()),
+    ("like-cockroach", |_| simulated::<Postgres>(Like::Cockroach)),
+    ("like-dsql", |_| simulated::<Postgres>(Like::Dsql)),
+    ("like-tidb", |_| simulated::<MySql>(Like::Tidb)),
+    ("libsql", |_| libsql()),
+    ("figures", |_| figures::figures()),
 ];
 
 fn main() -> ExitCode {
+    let names = PARTS.map(|(name, _)| name);
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
     let is_short = parts.iter().any(|part| part == "--short");
     parts.retain(|part| part != "--short");
     if parts.is_empty() {
-        let all = if is_short { &PARTS[..1] } else { &PARTS };
-        parts = all.iter().map(ToString::to_string).collect();
+        let count = if is_short { 1 } else { PARTS.len() - 1 };
+        parts = names[..count].iter().map(ToString::to_string).collect();
     }
     let mut code = ExitCode::SUCCESS;
     for part in parts {
         println!("\n{part}");
-        let done = match &*part {
-            "galera" => multi_master(Topology::Galera, is_short),
-            "group-replication" => multi_master(Topology::MultiPrimary, is_short),
-            "single-primary" => single_primary(),
-            "postgres" => postgres(),
-            "patroni" => patroni(),
-            "myrocks" => myrocks(),
-            "like-cockroach" => simulated(Like::Cockroach),
-            "like-dsql" => simulated(Like::Dsql),
-            "like-tidb" => simulated(Like::Tidb),
-            "libsql" => libsql(),
-            "figures" => figures::figures(),
-            _ => Err(format!("no such part; there are {}", PARTS.join(", ")).into()),
+        let done = match PARTS.iter().find(|(name, _)| *name == part) {
+            Some((_, run)) => run(is_short),
+            None => Err(format!("no such part; there are {}", names.join(", ")).into()),
         };
         if let Err(error) = done {
             eprintln!("  {part} FAILED: {error}");
@@ -110,18 +105,14 @@ fn check<'n, DB: SupportedDatabase>(
 /// URLs.
 fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
     let kind = cluster.kind();
-    let (dialect, count) = match kind {
-        Engine::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
-        _ => (Dialect::MySql, "CAST(COUNT(*) AS CHAR)"),
-    };
     wait_for(|| {
         let url = first.url()?;
         execute(kind, &url, "DROP DATABASE IF EXISTS shop")?;
         execute(kind, &url, "CREATE DATABASE shop")?;
-        execute(kind, &in_shop(&url)?, &create_sql(dialect, indexes))
+        execute(kind, &in_shop(&url)?, &create_sql(kind, indexes))
     })?;
     let urls = cluster.nodes.iter().map(shop).collect::<Result<Vec<_>>>()?;
-    let select = format!("SELECT {count} FROM {LAST_TABLE}");
+    let select = format!("SELECT CONCAT(COUNT(*)) FROM {LAST_TABLE}");
     for url in &urls {
         wait_for(|| text(kind, url, &select))?;
     }
@@ -140,7 +131,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     // With the hashed index no node detects a concurrent insert on another one.
     let indexes = [Index::Unique];
     let urls = migrate(&cluster.nodes[0], &cluster, &indexes)?;
-    wait_for(|| hashed_index_is_refused(kind, &urls[0]))?;
+    wait_for(|| hashed_index_is_refused::<MySql>(kind, &urls[0]))?;
     let load = Load::start::<MySql>(urls, &indexes)?;
     let calm = || match is_short {
         true => {
@@ -213,28 +204,20 @@ const NOT_SIMULATED: [(&str, &str); 3] = [
 
 /// Runs sixteen writers through a simulation with failing statements and commits, and the conformance cases of maps and sequences
 /// through one with failing calls.
-fn simulated(like: Like) -> Result {
+fn simulated<DB: SupportedDatabase>(like: Like) -> Result {
     let kind = like.kind();
     let server = Container::start(kind, Durability::None)?;
     let url = simulation::start(like, Faults::All, &server.url)?;
     let indexes = [Index::Unique];
     execute(kind, &server.url, "CREATE DATABASE shop")?;
-    let dialect = if kind == Engine::Postgres { Dialect::Postgres } else { Dialect::MySql };
-    execute(kind, &in_shop(&server.url)?, &create_sql(dialect, &indexes))?;
-    hashed_index_is_refused(kind, &in_shop(&url)?)?;
-    let urls = vec![in_shop(&url)?];
-    let load = match kind {
-        Engine::Postgres => Load::start::<Postgres>(urls, &indexes)?,
-        _ => Load::start::<MySql>(urls, &indexes)?,
-    };
+    let direct = in_shop(&server.url)?;
+    execute(kind, &direct, &create_sql(kind, &indexes))?;
+    hashed_index_is_refused::<DB>(kind, &in_shop(&url)?)?;
+    let load = Load::start::<DB>(vec![in_shop(&url)?], &indexes)?;
     (0..4).try_for_each(|_| calm())?;
     let mut seen = load.stop()?;
     println!("{seen}");
-    let direct = in_shop(&server.url)?;
-    match kind {
-        Engine::Postgres => seen.look_up::<Postgres>(kind, &direct)?,
-        _ => seen.look_up::<MySql>(kind, &direct)?,
-    }
+    seen.look_up::<DB>(kind, &direct)?;
     seen.verdict()?;
     let url = simulation::start(like, Faults::OfCalls, &server.url)?;
     let maps = cases(kind, &url, &NOT_SIMULATED, "mapped_ids");
@@ -440,7 +423,7 @@ fn myrocks() -> Result {
     let server = timed("a server starts", Container::start_myrocks)?;
     execute(KIND, &server.url, "CREATE DATABASE shop")?;
     let url = in_shop(&server.url)?;
-    execute(KIND, &url, &create_sql(Dialect::MySql, &indexes))?;
+    execute(KIND, &url, &create_sql(KIND, &indexes))?;
     let load = Load::start::<MySql>(vec![url.clone()], &indexes)?;
     calm()?;
     let mut seen = load.stop()?;

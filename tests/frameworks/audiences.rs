@@ -75,8 +75,7 @@ fn send_all(server: &Server, keyring: &Keyring, partner: Option<&str>) -> Vec<(u
 }
 
 pub fn each_partner_opens_its_own_ids_only(framework: &Framework) {
-    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-    let keyring = keyring.build().expect("a good secret");
+    let keyring = crate::new_keyring(0);
     let server = (framework.audiences)(SharedKeyring::new(keyring.clone()));
     let [a, b] = ["a", "b"].map(|name| keyring.for_audience(name));
     let opened = ["7", "7", "7", "7", "8"].map(|body| (200, body.to_owned()));

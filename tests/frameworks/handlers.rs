@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use opaque_id_core::{External, Internal};
 use opaque_id_tests_frameworks::old_ids::{self, Item};
-use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
-use opaque_id_tests_frameworks::{audiences, pages};
+use opaque_id_tests_frameworks::shop::{self, Order};
+use opaque_id_tests_frameworks::{Team, User, audiences, pages};
 
 use super::{
     Accepted, Form, Json, Linked, NotFound, Opened, OpenedAny, PageQuery, Pages, Path, Query,

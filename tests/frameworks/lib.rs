@@ -17,11 +17,13 @@ pub mod pages;
 pub mod raw_ids;
 pub mod shop;
 
+use std::net::SocketAddr;
+
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_web::{NotFound, Opened, PROBLEM_JSON, Problem, Refusal};
 
-pub use self::client::Server;
+pub use self::client::{Answer, Server};
 
 /// A framework. Its servers call the handlers of these applications.
 #[derive(Clone, Copy, Debug)]
@@ -155,24 +157,16 @@ impl App {
     ///
     /// # Panics
     /// If an answer is wrong.
-    pub fn check(&self, address: &str) {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            // A server that answers before it has read a request's body then closes the connection.
-            .max_idle_connections(0)
-            .build()
-            .into();
-        let read = |answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>| {
-            let mut answer = answer.expect("an answer");
-            let kind = answer.headers()["content-type"].to_str().expect("ASCII").to_owned();
-            let body = answer.body_mut().read_to_string().expect("a body");
-            (answer.status().as_u16(), kind, body)
+    pub fn check(&self, address: SocketAddr) {
+        let server = Server::new(address, ());
+        let read = |answer: Answer| {
+            let kind = answer.header("content-type").expect("a type").to_owned();
+            (answer.status, kind, answer.body)
         };
-        let get = |id: &str| read(agent.get(format!("http://{address}/users/{id}")).call());
+        let get = |id: &str| read(server.get(&format!("/users/{id}")));
         let invite = |id: &str| {
             let body = format!(r#"{{"user":"{id}"}}"#);
-            let post = agent.post(format!("http://{address}/invitations"));
-            read(post.content_type("application/json").send(body))
+            read(server.post("/invitations", "application/json", &body))
         };
 
         let good = self.keyring.seal(self.user).to_string();

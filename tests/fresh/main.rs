@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use opaque_id_tests::Result;
+use opaque_id_tests::tools::run;
 
 /// The published crates that a manifest may name, by their paths.
 const CRATES: [&str; 9] = [
@@ -153,28 +154,13 @@ fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
         )?;
         let migrations = root().join(format!("opaque-id-{name}/migrations"));
         if migrations.is_dir() {
-            copy(&migrations, &package.join("migrations"))?;
+            run(Command::new("cp").args(["-r", "-t"]).arg(&package).arg(migrations))?;
         }
     }
     for (name, readme) in readmes {
         fresh
             .cargo("check", &[&format!("readme-{name}")])
             .map_err(|error| format!("{readme}:\n{error}"))?;
-    }
-    Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy(&entry.path(), &to)?,
-            false => {
-                fs::copy(entry.path(), to)?;
-            }
-        }
     }
     Ok(())
 }

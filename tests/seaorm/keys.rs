@@ -9,7 +9,7 @@ use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
 use sea_orm::{QueryOrder, QuerySelect};
 
-use crate::entity::{Order, legacy, person, team, user};
+use crate::entity::{Order, person, team, user};
 use crate::shop::SeaOrmShop;
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::keys::{KeyShop, Person, Sorted};
@@ -29,20 +29,6 @@ impl KeyShop for SeaOrmShop {
     async fn users_between(&self, range: IdRange<IdOf<user::Model>>) -> Result<Vec<UserOf<Self>>> {
         let is_between = user::Column::Id.between(range.first(), range.last());
         self.users(user::Entity::find().filter(is_between).order_by_asc(user::Column::Id)).await
-    }
-
-    async fn legacy_between(
-        &self,
-        range: IdRange<IdOf<legacy::Model>>,
-    ) -> Result<Vec<IdOf<legacy::Model>>> {
-        Ok(legacy::Entity::find()
-            .select_only()
-            .column(legacy::Column::Id)
-            .filter(legacy::Column::Id.between(range.first(), range.last()))
-            .order_by_asc(legacy::Column::Id)
-            .into_tuple()
-            .all(&self.connection)
-            .await?)
     }
 
     async fn users_of_page(

@@ -9,7 +9,6 @@ mod keys;
 mod mapping;
 mod migration;
 mod own;
-mod packs;
 mod shop;
 mod types;
 

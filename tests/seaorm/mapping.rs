@@ -1,21 +1,22 @@
-//! Mapping tables.
+//! Mapping tables and packs.
 
 use std::convert::identity;
 use std::sync::Arc;
 
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
+use opaque_id_packs::seaorm::PackTable;
 use opaque_id_seaorm::{OpaqueId, UuidColumn, UuidMap};
 use opaque_id_sql::Dialect;
 use tokio::task::JoinHandle;
 
 use crate::shop::SeaOrmShop;
-use opaque_id_tests::Result;
 use opaque_id_tests::conformance::dropped::{Load, PoolShop};
 use opaque_id_tests::conformance::mapping::MapShop;
-use opaque_id_tests::conformance::shop::IdOf;
+use opaque_id_tests::conformance::packs::PackShop;
+use opaque_id_tests::conformance::shop::{IdOf, Shop};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::map_calls;
+use opaque_id_tests::{Result, map_calls, pack_calls};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
@@ -27,6 +28,10 @@ pub(crate) struct Receipt;
 
 impl MapShop for SeaOrmShop {
     map_calls!(UuidMap, UuidColumn, self, &self.connection, |transaction| &*transaction, identity);
+}
+
+impl PackShop for SeaOrmShop {
+    pack_calls!(PackTable, self, &self.connection, |transaction| &*transaction, identity);
 }
 
 impl PoolShop for SeaOrmShop {

@@ -1,6 +1,6 @@
 //! The shop: the queries on the rows.
 
-use opaque_id_seaorm::retry;
+use opaque_id_seaorm::{IdRange, retry};
 use opaque_id_sql::dialect::Retry;
 use sea_orm::entity::prelude::*;
 use sea_orm::{
@@ -28,6 +28,14 @@ impl From<user::Model> for User<IdOf<user::Model>, IdOf<team::Model>> {
 
 fn active(user: &UserOf<SeaOrmShop>) -> user::ActiveModel {
     user::ActiveModel { id: Set(user.id), team_id: Set(user.team_id), name: Set(user.name.clone()) }
+}
+
+macro_rules! read_ids {
+    ($($name:ident: $id:ty),*) => {
+        $(async fn $name(&self, expression: &str) -> Result<$id> {
+            Ok(self.select(expression).await?.try_get("", "id")?)
+        })*
+    };
 }
 
 impl Shop for SeaOrmShop {
@@ -140,30 +148,25 @@ impl Shop for SeaOrmShop {
         Ok(())
     }
 
-    async fn all_legacy(&self) -> Result<Vec<IdOf<legacy::Model>>> {
+    async fn legacy_between(
+        &self,
+        range: IdRange<IdOf<legacy::Model>>,
+    ) -> Result<Vec<IdOf<legacy::Model>>> {
         Ok(legacy::Entity::find()
             .select_only()
             .column(legacy::Column::Id)
+            .filter(legacy::Column::Id.between(range.first(), range.last()))
             .order_by_asc(legacy::Column::Id)
             .into_tuple()
             .all(&self.connection)
             .await?)
     }
 
-    async fn read_user_id(&self, expression: &str) -> Result<IdOf<user::Model>> {
-        Ok(self.select(expression).await?.try_get("", "id")?)
-    }
-
-    async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<user::Model>>> {
-        Ok(self.select(expression).await?.try_get("", "id")?)
-    }
-
-    async fn read_team_id(&self, expression: &str) -> Result<IdOf<team::Model>> {
-        Ok(self.select(expression).await?.try_get("", "id")?)
-    }
-
-    async fn read_order_id(&self, expression: &str) -> Result<IdOf<entity::Order>> {
-        Ok(self.select(expression).await?.try_get("", "id")?)
+    read_ids! {
+        read_user_id: IdOf<user::Model>,
+        read_user_id_or_null: Option<IdOf<user::Model>>,
+        read_team_id: IdOf<team::Model>,
+        read_order_id: IdOf<entity::Order>
     }
 
     async fn explain(&self, explain: &str, id: IdOf<user::Model>) -> Result<String> {

@@ -8,7 +8,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Internal, PageSql, Sequence, SqlPart};
 use sqlx::QueryBuilder;
 
-use crate::shop::{Legacy, Order, SqlxShop, Team, User};
+use crate::shop::{Order, SqlxShop, Team, User};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::keys::{KeyShop, Person, SELECT_PEOPLE, Sorted};
 use opaque_id_tests::conformance::shop::UserOf;
@@ -26,20 +26,6 @@ macro_rules! key_shop {
                 let mut select = Self::select_users("WHERE id BETWEEN ");
                 select.push_bind(range.first()).push(" AND ").push_bind(range.last());
                 self.users(select.push(" ORDER BY id")).await
-            }
-
-            async fn legacy_between(
-                &self,
-                range: IdRange<Internal<Legacy>>,
-            ) -> Result<Vec<Internal<Legacy>>> {
-                Ok(QueryBuilder::<$database>::new("SELECT id FROM legacy WHERE id BETWEEN ")
-                    .push_bind(range.first())
-                    .push(" AND ")
-                    .push_bind(range.last())
-                    .push(" ORDER BY id")
-                    .build_query_scalar()
-                    .fetch_all(&self.pool)
-                    .await?)
             }
 
             async fn users_of_page(

@@ -5,9 +5,10 @@ use std::process::Command;
 
 use opaque_id_sqlx::SupportedDatabase;
 
-use opaque_id_tests::conformance::mapping::{INDEXES, dialect};
+use opaque_id_tests::conformance::mapping::INDEXES;
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
+use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
 use opaque_id_tests::load::{Load, create_sql, in_shop};
 use opaque_id_tests::servers::{Container, Durability};
@@ -15,19 +16,18 @@ use opaque_id_tests::sql::execute;
 
 pub(crate) fn cases<DB: SupportedDatabase>() -> Cases {
     vec![
-        ("acknowledged_rows_survive_a_killed_server", |database| {
-            match database.kind.is_contained() {
-                true => run::<DB>(database.kind),
-                false => Ok(NotApplicable),
-            }
-        }),
+        ("acknowledged_rows_survive_a_killed_server", |database| in_container(database, run::<DB>)),
         ("packs_survive_killed_clients_and_a_killed_server", |database| {
-            match database.kind.is_contained() {
-                true => packs(database.kind),
-                false => Ok(NotApplicable),
-            }
+            in_container(database, packs)
         }),
     ]
+}
+
+fn in_container(database: &Database, run: fn(Engine) -> Verdict) -> Verdict {
+    match database.kind.is_contained() {
+        true => run(database.kind),
+        false => Ok(NotApplicable),
+    }
 }
 
 fn packs(kind: Engine) -> Verdict {
@@ -46,7 +46,7 @@ fn packs(kind: Engine) -> Verdict {
 fn run<DB: SupportedDatabase>(kind: Engine) -> Verdict {
     let mut server = Container::start(kind, Durability::Full)?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
-    execute(kind, &in_shop(&server.url)?, &create_sql(dialect(kind), &INDEXES))?;
+    execute(kind, &in_shop(&server.url)?, &create_sql(kind, &INDEXES))?;
     let urls = vec![in_shop(&server.url)?];
     let load = Load::start::<DB>(urls, &INDEXES)?;
     let kills = std::env::var("OPAQUE_ID_TEST_KILLS").ok();

@@ -10,13 +10,18 @@ mod killed;
 mod macros;
 mod mapping;
 mod own;
-mod packs;
 mod pairs;
 mod shop;
 mod types;
 
 use std::process::ExitCode;
 
+use opaque_id_sqlx::SupportedDatabase;
+use opaque_id_tests::conformance::columns::ColumnShop;
+use opaque_id_tests::conformance::dropped::PoolShop;
+use opaque_id_tests::conformance::packs::PackShop;
+use opaque_id_tests::conformance::report::{Case, Cases};
+use opaque_id_tests::conformance::types::TypeShop;
 use opaque_id_tests::conformance::{main as run, suite};
 use opaque_id_tests::engine::Engine;
 use shop::SqlxShop;
@@ -24,31 +29,18 @@ use sqlx::{MySql, Postgres, Sqlite};
 
 fn main() -> ExitCode {
     let suites = [
-        suite::<SqlxShop<Postgres>>(
-            Engine::Postgres,
-            [
-                own::postgres(),
-                killed::cases::<Postgres>(),
-                columns::cases(),
-                pairs::cases::<Postgres>(),
-            ]
-            .concat(),
-        ),
-        suite::<SqlxShop<MySql>>(
-            Engine::Mysql,
-            [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
-                .concat(),
-        ),
-        suite::<SqlxShop<MySql>>(
-            Engine::Mariadb,
-            [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
-                .concat(),
-        ),
-        suite::<SqlxShop<Sqlite>>(
-            Engine::Sqlite,
-            [own::sqlite(), killed::cases::<Sqlite>(), columns::cases(), pairs::cases::<Sqlite>()]
-                .concat(),
-        ),
+        all::<Postgres>(Engine::Postgres, own::postgres()),
+        all::<MySql>(Engine::Mysql, own::mysql()),
+        all::<MySql>(Engine::Mariadb, own::mysql()),
+        all::<Sqlite>(Engine::Sqlite, own::sqlite()),
     ];
     run(suites.concat(), &Engine::ALL)
+}
+
+fn all<DB: SupportedDatabase>(kind: Engine, own: Cases) -> Vec<Case>
+where
+    SqlxShop<DB>: PoolShop + TypeShop + PackShop + ColumnShop,
+{
+    let own = [own, killed::cases::<DB>(), columns::cases(), pairs::cases::<DB>()];
+    suite::<SqlxShop<DB>>(kind, own.concat())
 }

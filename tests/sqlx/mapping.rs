@@ -1,23 +1,24 @@
-//! Mapping tables.
+//! Mapping tables and packs.
 
 use std::convert::identity;
 use std::sync::Arc;
 
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
+use opaque_id_packs::sqlx::PackTable;
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{OpaqueId, UuidColumn, UuidMap};
 use sqlx::pool::PoolOptions;
 use tokio::task::JoinHandle;
 
 use crate::shop::SqlxShop;
-use opaque_id_tests::Result;
 use opaque_id_tests::conformance::dropped::{Load, PoolShop};
 use opaque_id_tests::conformance::mapping::MapShop;
-use opaque_id_tests::conformance::shop::IdOf;
+use opaque_id_tests::conformance::packs::PackShop;
+use opaque_id_tests::conformance::shop::{IdOf, Shop};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
-use opaque_id_tests::map_calls;
+use opaque_id_tests::{Result, map_calls, pack_calls};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
@@ -31,6 +32,10 @@ macro_rules! map_shop {
     ($($database:ty),*) => {$(
         impl MapShop for SqlxShop<$database> {
             map_calls!(UuidMap, UuidColumn, self, &self.pool, |transaction| &mut *transaction, identity);
+        }
+
+        impl PackShop for SqlxShop<$database> {
+            pack_calls!(PackTable, self, &self.pool, |transaction| &mut **transaction, identity);
         }
 
         impl PoolShop for SqlxShop<$database> {

@@ -1,7 +1,7 @@
 //! The shop: rows, and the queries on them.
 
 use opaque_id_sql::dialect::Retry;
-use opaque_id_sqlx::{Internal, OpaqueId, retry};
+use opaque_id_sqlx::{IdRange, Internal, OpaqueId, retry};
 use sqlx::pool::PoolOptions;
 use sqlx::{FromRow, Pool, QueryBuilder, Row};
 
@@ -196,9 +196,18 @@ macro_rules! shop {
                 self.execute(insert.push_bind(id).push(")")).await
             }
 
-            async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
-                let select = sqlx::query_scalar("SELECT id FROM legacy ORDER BY id");
-                Ok(select.fetch_all(&self.pool).await?)
+            async fn legacy_between(
+                &self,
+                range: IdRange<Internal<Legacy>>,
+            ) -> Result<Vec<Internal<Legacy>>> {
+                Ok(QueryBuilder::<$database>::new("SELECT id FROM legacy WHERE id BETWEEN ")
+                    .push_bind(range.first())
+                    .push(" AND ")
+                    .push_bind(range.last())
+                    .push(" ORDER BY id")
+                    .build_query_scalar()
+                    .fetch_all(&self.pool)
+                    .await?)
             }
 
             read_ids! {

@@ -1,6 +1,7 @@
 //! The kinds of databases, and their environment variables.
 
 use std::fmt;
+use std::str::FromStr;
 
 use opaque_id_core::key::Uuid;
 use opaque_id_sql::statement::hex;
@@ -57,17 +58,9 @@ impl Engine {
         let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
             return Ok(default.to_vec());
         };
-        only.split(',')
-            .map(|name| {
-                let kind = Self::ALL.into_iter().find(|kind| kind.name() == name.trim());
-                kind.ok_or_else(|| {
-                    format!(
-                        "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
-                    )
-                    .into()
-                })
-            })
-            .collect()
+        let parse = |name: &str| name.trim().parse();
+        let kinds = only.split(',').map(parse).collect::<std::result::Result<_, String>>();
+        Ok(kinds.map_err(|error| format!("OPAQUE_ID_TEST_ONLY: {error}"))?)
     }
 
     /// Returns the name of a variable, such as `OPAQUE_ID_TEST_POSTGRES_URL`.
@@ -83,5 +76,14 @@ impl Engine {
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| format!("expected postgres, mysql, mariadb or sqlite, found `{name}`"))
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{
-    Dialect, External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError,
-    SupportedDatabase, UuidMap, retry,
+    External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError, SupportedDatabase,
+    UuidMap, retry,
 };
 use sqlx::Pool;
 use sqlx::mysql::MySqlDatabaseError;
@@ -20,6 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::Result;
+use crate::conformance::mapping::dialect;
 use crate::engine::Engine;
 use crate::sql::{execute, on_a_thread, text};
 
@@ -51,7 +52,8 @@ pub fn in_shop(url: &str) -> Result<String> {
 }
 
 /// Returns the migration of all maps and of the sequence. The sequence's table comes last.
-pub fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
+pub fn create_sql(kind: Engine, indexes: &[Index]) -> String {
+    let dialect = dialect(kind);
     let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
     maps.chain([Sequence::<Parcel>::create_sql(dialect)]).collect::<Vec<_>>().join("\n")
 }
@@ -68,18 +70,10 @@ pub fn map(index: Index) -> UuidMap<Order> {
 }
 
 /// Checks that a map with a hashed index refuses to insert into a server of several that write.
-pub fn hashed_index_is_refused(kind: Engine, url: &str) -> Result {
-    match kind {
-        Engine::Postgres => refuses_hashed_index::<sqlx::Postgres>(Dialect::Postgres, url),
-        _ => refuses_hashed_index::<sqlx::MySql>(Dialect::MySql, url),
-    }
-}
-
-fn refuses_hashed_index<DB: SupportedDatabase>(dialect: Dialect, url: &str) -> Result {
+pub fn hashed_index_is_refused<DB: SupportedDatabase>(kind: Engine, url: &str) -> Result {
     let map = UuidMap::<Order>::hashed("hashed_ids");
-    let kind = if dialect == Dialect::Postgres { Engine::Postgres } else { Engine::Mysql };
     execute(kind, url, "DROP TABLE IF EXISTS hashed_ids")?;
-    execute(kind, url, &map.create_sql(dialect))?;
+    execute(kind, url, &map.create_sql(dialect(kind)))?;
     let refused = on_a_thread(async || {
         let pool = connect::<DB>(url);
         Ok(map.get_or_insert(&pool, External::random()).await)
@@ -139,7 +133,7 @@ struct Mapped {
 
 /// The handler of an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+enum Class {
     /// The node is away or may not write. The caller uses another one.
     Away,
     /// The caller's transaction conflicts with another one. The caller retries it.
@@ -151,7 +145,7 @@ pub enum Class {
     Surfaced,
 }
 
-pub enum Failure {
+enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
@@ -495,7 +489,7 @@ fn is_lock_timeout(error: &sqlx::Error) -> bool {
 }
 
 impl Failure {
-    pub fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+    fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
             Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
             Self::Map(error) => ("map", error),

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{ErrorResponse, IntoResponse, Result};
 use opaque_id_axum::{
     InvalidPage, Json, Links, NotFound, Opened, PageQuery, Path, Refusal, Rejection,
 };
@@ -25,11 +25,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::problem::{Error, Problem};
+use super::problem::{Problem, in_body, internal, rejected};
 use super::secrets::{RotationError, Secrets};
 use super::shop::{Resource, customer, invoice, order};
-
-type Result<T> = std::result::Result<T, Error>;
 
 type CustomerId = External<customer::Model>;
 type OrderId = External<order::Model>;
@@ -126,7 +124,8 @@ async fn list<E: Resource, V>(
         .order_by(E::ID, order)
         .limit(u64::from(request.fetch()))
         .all(&app.database)
-        .await?;
+        .await
+        .map_err(internal)?;
     let keyring = app.keyring.current();
     let page = request.finish(rows, |row| keyring.seal_cursor(E::id(row)));
     let links = query.links(&page);
@@ -143,7 +142,7 @@ async fn show<E, V>(app: &App, id: <E::Model as OpaqueId>::Internal) -> Result<J
 where
     E: Resource<Model: IntoView<V>>,
 {
-    let row = E::find().filter(E::ID.eq(id)).one(&app.database).await?;
+    let row = E::find().filter(E::ID.eq(id)).one(&app.database).await.map_err(internal)?;
     Ok(Json(app.keyring.current().view(row.ok_or(NotFound)?)))
 }
 
@@ -225,21 +224,19 @@ async fn add_order(
     State(app): State<App>,
     new: std::result::Result<Json<NewOrder>, Rejection<JsonRejection>>,
 ) -> Result<(StatusCode, Json<Order>)> {
-    let Json(new) = new?;
+    let Json(new) = new.map_err(rejected)?;
     if !(1..=100).contains(&new.item.chars().count()) || new.item.contains(char::is_control) {
-        return Err(Error::in_body(
-            "/item",
-            "expected 1 to 100 characters, none of them a control character",
-        ));
+        let expected = "expected 1 to 100 characters, none of them a control character";
+        return Err(in_body("/item", expected).into());
     }
     let keyring = app.keyring.current();
     let mut row: order::ActiveModel = keyring.accept(new).map_err(Refusal::from)?;
     row.id = Set(Internal::generate());
     let row = row.insert(&app.database).await.map_err(|error| match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
-            Refusal::no_row_in_body::<customer::Model>("/customer").into()
+            ErrorResponse::from(Refusal::no_row_in_body::<customer::Model>("/customer"))
         }
-        _ => Error::from(error),
+        _ => internal(error).into(),
     })?;
     Ok((StatusCode::CREATED, Json(keyring.view(row))))
 }
@@ -349,10 +346,13 @@ where
     let keyring = app.keyring.current();
     let opened = text.parse::<External<E::Model>>().and_then(|id| Ok(keyring.open(id)?));
     let error = match opened {
-        Ok(id) => match E::find().filter(E::ID.eq(id)).one(&app.database).await? {
-            Some(_) => return Ok(String::new()),
-            None => IdError::NoRow,
-        },
+        Ok(id) => {
+            let row = E::find().filter(E::ID.eq(id)).one(&app.database).await;
+            match row.map_err(internal)? {
+                Some(_) => return Ok(String::new()),
+                None => IdError::NoRow,
+            }
+        }
         Err(error) => error,
     };
     let problem = inspect(text).problem.map(|problem| format!(": {problem}"));
@@ -395,7 +395,7 @@ async fn list_secrets(State(keyring): State<Keyring>) -> Json<Vec<Secret>> {
     )
 )]
 async fn rotate(State(app): State<App>) -> Result<StatusCode> {
-    change(&app, Secrets::rotate)
+    Ok(change(&app, Secrets::rotate)?)
 }
 
 /// Removes the oldest secret. Its ids are refused from now on.
@@ -407,13 +407,13 @@ async fn rotate(State(app): State<App>) -> Result<StatusCode> {
     )
 )]
 async fn retire(State(app): State<App>) -> Result<StatusCode> {
-    change(&app, Secrets::retire)
+    Ok(change(&app, Secrets::retire)?)
 }
 
 fn change(
     app: &App,
     step: fn(&mut Secrets) -> std::result::Result<(), RotationError>,
-) -> Result<StatusCode> {
+) -> std::result::Result<StatusCode, RotationError> {
     step(&mut app.secrets.lock().unwrap_or_else(PoisonError::into_inner))?;
     Ok(StatusCode::NO_CONTENT)
 }

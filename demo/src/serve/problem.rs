@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use opaque_id_axum::{NotFound, Refusal, Rejection};
+use axum::response::{ErrorResponse, IntoResponse, Response};
+use opaque_id_axum::Rejection;
 use sea_orm::DbErr;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -57,65 +57,33 @@ impl IntoResponse for Problem {
     }
 }
 
-pub(crate) enum Error {
-    NotFound(NotFound),
-    Refused(Refusal),
-    Other(Problem),
+/// Names a fault of a body.
+pub(crate) fn in_body(pointer: &'static str, detail: &'static str) -> Problem {
+    let mut problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, None);
+    problem.errors.push(InBody { pointer, detail });
+    problem
 }
 
-impl Error {
-    pub(crate) fn in_body(pointer: &'static str, detail: &'static str) -> Self {
-        let mut problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, None);
-        problem.errors.push(InBody { pointer, detail });
-        Self::Other(problem)
-    }
-}
-
-impl IntoResponse for Error {
-    fn into_response(self) -> Response {
-        match self {
-            Self::NotFound(not_found) => not_found.into_response(),
-            Self::Refused(refusal) => refusal.into_response(),
-            Self::Other(problem) => problem.into_response(),
-        }
-    }
-}
-
-impl From<NotFound> for Error {
-    fn from(not_found: NotFound) -> Self {
-        Self::NotFound(not_found)
-    }
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<Rejection<JsonRejection>> for Error {
-    fn from(rejection: Rejection<JsonRejection>) -> Self {
-        match rejection {
-            Rejection::Refused(refusal) => Self::Refused(refusal),
-            Rejection::Other(other) => Self::Other(Problem::new(other.status(), other.body_text())),
-        }
+/// A refusal has its own answer.
+pub(crate) fn rejected(rejection: Rejection<JsonRejection>) -> ErrorResponse {
+    match rejection {
+        Rejection::Refused(refusal) => refusal.into(),
+        Rejection::Other(other) => Problem::new(other.status(), other.body_text()).into(),
     }
 }
 
 /// A database's error may contain keys, so it is logged and not sent.
-impl From<DbErr> for Error {
-    fn from(error: DbErr) -> Self {
-        eprintln!("{error:?}");
-        Self::Other(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, None))
-    }
+pub(crate) fn internal(error: DbErr) -> Problem {
+    eprintln!("{error:?}");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, None)
 }
 
-impl From<RotationError> for Error {
-    fn from(error: RotationError) -> Self {
-        let status = match error {
-            RotationError::Full | RotationError::Last => StatusCode::CONFLICT,
-            RotationError::Keyring(_) => StatusCode::INTERNAL_SERVER_ERROR,
+impl IntoResponse for RotationError {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::Full | Self::Last => StatusCode::CONFLICT,
+            Self::Keyring(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self::Other(Problem::new(status, error.to_string()))
+        Problem::new(status, self.to_string()).into_response()
     }
 }

@@ -4,7 +4,6 @@ mod shop;
 mod show;
 
 use opaque_id_sqlx::key::StructuredKey;
-use opaque_id_sqlx::resource::SealedResource;
 use opaque_id_sqlx::{Cursor, External, IdError, Internal, Keyring, MasterSecret};
 use shop::{Invoice, Order, Shop, User};
 use show::{heading, note, refused, table};
@@ -21,24 +20,26 @@ pub(crate) async fn run() -> Result {
     let (users, orders) = fill(&shop).await?;
     let invoices = shop.invoices_after(None, 100).await?;
     let columns = ["", "in SQLite", "in the API"];
-    let mut rows = Vec::new();
-    for user in &users {
-        rows.push(row(&shop, &keyring, "users", &user.name, user.id).await?);
-    }
     note("Users: an integer, shown as text. 42 is the README's example.");
-    table(columns, 0, rows);
-    let mut rows = Vec::new();
-    for order in &orders {
-        rows.push(row(&shop, &keyring, "orders", &order.item, order.id).await?);
-    }
+    let rows = users.iter().zip(shop.stored_keys("CAST(id AS TEXT)", "users").await?);
+    table(
+        columns,
+        0,
+        rows.map(|(user, key)| [user.name.clone(), key, keyring.seal(user.id).to_string()]),
+    );
     note("Orders: a structured key (a sequence number and a nonce), shown as a UUID");
-    table(columns, 0, rows);
-    let mut rows = Vec::new();
-    for invoice in &invoices {
-        let total = format!("{}.{:02}", invoice.cents / 100, invoice.cents % 100);
-        rows.push(row(&shop, &keyring, "invoices", &total, invoice.id).await?);
-    }
+    let rows = orders.iter().zip(shop.stored_keys("lower(hex(id))", "orders").await?);
+    table(
+        columns,
+        0,
+        rows.map(|(order, key)| [order.item.clone(), key, keyring.seal(order.id).to_string()]),
+    );
     note("Invoices: a UUIDv7, shown as text");
+    let rows = invoices.iter().zip(shop.stored_keys("lower(hex(id))", "invoices").await?);
+    let rows = rows.map(|(invoice, key)| {
+        let total = format!("{}.{:02}", invoice.cents / 100, invoice.cents % 100);
+        [total, key, keyring.seal(invoice.id).to_string()]
+    });
     table(columns, 0, rows);
 
     heading("2  Open: an external id finds its row by primary key, without a lookup table");
@@ -113,20 +114,6 @@ async fn fill(shop: &Shop) -> Result<(Vec<User>, Vec<Order>)> {
         shop.insert_invoice(orders[0].id, cents).await?;
     }
     Ok((users, orders))
-}
-
-async fn row<T: SealedResource<Internal = Internal<T>>>(
-    shop: &Shop,
-    keyring: &Keyring,
-    table: &'static str,
-    name: &str,
-    id: Internal<T>,
-) -> Result<[String; 3]>
-where
-    Internal<T>: shop::SqliteId,
-{
-    let stored = shop.stored_key(table, id).await?;
-    Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
 async fn refusals(shop: &Shop, keyring: &Keyring, user: &User, invoice: &Invoice) -> Result {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use opaque_id_sqlx::{IdRange, Internal, OpaqueId, Position};
-use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::Result;
 
@@ -28,16 +28,6 @@ pub(crate) struct Order {
 pub(crate) struct Invoice {
     pub(crate) id: Internal<Invoice>,
     pub(crate) cents: i64,
-}
-
-pub(crate) trait SqliteId:
-    for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
-{
-}
-
-impl<I> SqliteId for I where
-    I: for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
-{
 }
 
 pub(crate) struct Shop(SqlitePool);
@@ -122,17 +112,9 @@ impl Shop {
         Ok(invoices.collect())
     }
 
-    /// Returns the key as the table stores it: 16 bytes in hexadecimal, or an integer.
-    pub(crate) async fn stored_key<I: SqliteId>(
-        &self,
-        table: &'static str,
-        id: I,
-    ) -> Result<String> {
-        let select = match table {
-            "users" => "SELECT CAST(id AS TEXT) FROM users WHERE id = ?",
-            "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",
-            _ => "SELECT lower(hex(id)) FROM invoices WHERE id = ?",
-        };
-        Ok(sqlx::query_scalar(select).bind(id).fetch_one(&self.0).await?)
+    /// Returns the keys as a table stores them, in their order, by an expression that shows one.
+    pub(crate) async fn stored_keys(&self, shown: &str, table: &str) -> Result<Vec<String>> {
+        let select = AssertSqlSafe(format!("SELECT {shown} FROM {table} ORDER BY id"));
+        Ok(sqlx::query_scalar(select).fetch_all(&self.0).await?)
     }
 }

@@ -81,22 +81,16 @@ pub(crate) fn start(like: Like, faults: Faults, server: &str) -> Result<String> 
     let (credentials, rest) = server.split_once('@').ok_or("expected a URL with a user")?;
     let (address, rest) = rest.split_once('/').ok_or("expected a URL with a database")?;
     let address: SocketAddr = address.parse()?;
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    listener.set_nonblocking(true)?;
-    let url = format!("{credentials}@{}/{rest}", listener.local_addr()?);
     let runtime = tokio::runtime::Runtime::new()?;
+    let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+    let url = format!("{credentials}@{}/{rest}", listener.local_addr()?);
     std::thread::spawn(move || {
         runtime.block_on(serve(Simulation { like, faults }, listener, address))
     });
     Ok(url)
 }
 
-async fn serve(
-    simulation: Simulation,
-    listener: std::net::TcpListener,
-    address: SocketAddr,
-) -> Result {
-    let listener = TcpListener::from_std(listener)?;
+async fn serve(simulation: Simulation, listener: TcpListener, address: SocketAddr) -> Result {
     loop {
         let (client, _) = listener.accept().await?;
         tokio::spawn(async move {
@@ -112,12 +106,6 @@ async fn serve(
             Result::Ok(())
         });
     }
-}
-
-/// Forwards the client's requests and the server's answers until one side ends.
-async fn pass(client: &mut TcpStream, server: &mut TcpStream) -> Result {
-    tokio::io::copy_bidirectional(client, server).await?;
-    Ok(())
 }
 
 /// Returns whether a statement comes from an application instead of its session's setup.

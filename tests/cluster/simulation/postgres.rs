@@ -11,9 +11,10 @@ use pgwire::messages::{
     DecodeContext, PgWireBackendMessage as Answer, PgWireFrontendMessage as Message,
     ProtocolVersion, SslNegotiationMetaMessage,
 };
+use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 
-use super::{Like, Simulation, is_statement, pass, random, read, starts_with, write};
+use super::{Like, Simulation, is_statement, random, read, starts_with, write};
 
 pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: TcpStream) -> Result {
     let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
@@ -39,7 +40,8 @@ pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: Tcp
             Message::SslNegotiation(_) => write(&mut session.client, b"N").await?,
             Message::CancelRequest(_) => {
                 session.send(&message).await?;
-                return pass(&mut session.client, &mut session.server).await;
+                copy_bidirectional(&mut session.client, &mut session.server).await?;
+                return Ok(());
             }
             Message::Startup(_) => {
                 context.awaiting_frontend_startup = false;

@@ -21,15 +21,6 @@ impl KeyShop for DieselShop {
         Ok(all(run!(self.load::<User>(users))?))
     }
 
-    async fn legacy_between(
-        &self,
-        range: IdRange<Internal<Legacy>>,
-    ) -> Result<Vec<Internal<Legacy>>> {
-        let is_between = legacy::id.between(range.first(), range.last());
-        let ids = legacy::table.select(legacy::id).filter(is_between).order(legacy::id);
-        Ok(run!(self.load(ids))?)
-    }
-
     async fn users_of_page(
         &self,
         page: &PageRequest<Position<Internal<User>>>,

@@ -1,4 +1,4 @@
-//! Mapping tables and dropped calls.
+//! Mapping tables, packs and dropped calls.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use opaque_id_core::resource::MappedResource;
 use opaque_id_sql::Dialect;
 use opaque_id_tests::conformance::dropped::{Load, PoolShop};
 use opaque_id_tests::conformance::mapping::MapShop;
-use opaque_id_tests::conformance::shop::IdOf;
+use opaque_id_tests::conformance::packs::PackShop;
+use opaque_id_tests::conformance::shop::{IdOf, Shop};
 use opaque_id_tests::database::Database;
-use opaque_id_tests::{Result, map_calls};
+use opaque_id_tests::{Result, map_calls, pack_calls};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -18,6 +19,16 @@ impl MapShop for DieselShop {
     map_calls!(
         UuidMap,
         UuidColumn,
+        self,
+        &mut *self.connection().await?,
+        |transaction| &mut **transaction,
+        done
+    );
+}
+
+impl PackShop for DieselShop {
+    pack_calls!(
+        PackTable,
         self,
         &mut *self.connection().await?,
         |transaction| &mut **transaction,

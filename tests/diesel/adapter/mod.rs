@@ -23,7 +23,6 @@ mod integers;
 mod keys;
 mod mapping;
 pub(crate) mod own;
-mod packs;
 mod shop;
 mod types;
 

@@ -2,6 +2,7 @@
 
 use diesel::dsl::sql;
 use diesel::sql_types::{Nullable, Text};
+use opaque_id_core::IdRange;
 use opaque_id_diesel::Id;
 use opaque_id_sql::dialect::Retry;
 use opaque_id_tests::Result;
@@ -114,8 +115,13 @@ impl Shop for DieselShop {
         Ok(())
     }
 
-    async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
-        Ok(run!(self.load(legacy::table.select(legacy::id).order(legacy::id)))?)
+    async fn legacy_between(
+        &self,
+        range: IdRange<Internal<Legacy>>,
+    ) -> Result<Vec<Internal<Legacy>>> {
+        let is_between = legacy::id.between(range.first(), range.last());
+        let ids = legacy::table.select(legacy::id).filter(is_between).order(legacy::id);
+        Ok(run!(self.load(ids))?)
     }
 
     read_ids! {

@@ -46,10 +46,6 @@ pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
 
     /// Finds users by `BETWEEN`, in the order of ids.
     async fn users_between(&self, range: IdRange<IdOf<Self::User>>) -> Result<Vec<UserOf<Self>>>;
-    async fn legacy_between(
-        &self,
-        range: IdRange<IdOf<Self::Legacy>>,
-    ) -> Result<Vec<IdOf<Self::Legacy>>>;
     /// Returns the rows of a page.
     async fn users_of_page(
         &self,

@@ -3,7 +3,7 @@
 use opaque_id_core::generator::Generate;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::resource::{InternalId, SealedResource};
-use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_core::{IdRange, KeyError, OpaqueId};
 use opaque_id_sql::dialect::Retry;
 
 use crate::Result;
@@ -87,8 +87,11 @@ pub trait Shop: Sized {
     async fn add_keys(&self, keys: &KeysOf<Self>) -> Result;
     async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>>;
     async fn add_legacy(&self, id: IdOf<Self::Legacy>) -> Result;
-    /// Returns all ids in the database's order.
-    async fn all_legacy(&self) -> Result<Vec<IdOf<Self::Legacy>>>;
+    /// Finds ids by `BETWEEN`, in the database's order.
+    async fn legacy_between(
+        &self,
+        range: IdRange<IdOf<Self::Legacy>>,
+    ) -> Result<Vec<IdOf<Self::Legacy>>>;
 
     /// Reads an SQL expression as an id, like a field of a row.
     async fn read_user_id(&self, expression: &str) -> Result<IdOf<Self::User>>;

@@ -7,7 +7,7 @@ use testcontainers::{Container as ChildGuard, ContainerRequest, GenericImage, Im
 use super::container;
 use super::image::{self, docker};
 use super::network::Network;
-use super::wait::{LABEL, wait_for};
+use super::{LABEL, wait_for};
 use crate::Result;
 use crate::engine::Engine;
 use crate::sql::text;
@@ -78,7 +78,7 @@ impl Cluster {
             _ => "OFF",
         };
         let image = match topology {
-            Topology::Patroni => image::make_patroni()?,
+            Topology::Patroni => image::PATRONI.make()?,
             _ => image::make(kind)?,
         };
         let network = Network::create()?;
@@ -145,7 +145,7 @@ impl Cluster {
 
     fn filter(&self, node: usize, rules: &str) -> Result {
         let namespace = format!("container:{}", self.nodes[node].running.id());
-        let image = image::make_network_tools()?;
+        let image = image::NETWORK_TOOLS.make()?;
         let run = ["run", "--rm", "--cap-add=NET_ADMIN", "--label", LABEL, "--network"];
         docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
     }
@@ -230,7 +230,7 @@ impl Cluster {
     fn in_front(&self, program: &str, run: &str, configuration: &str, port: u16) -> Result<Node> {
         let file = format!("/etc/{program}.conf");
         let name = format!("{}-{program}", self.network.name);
-        let request = shell(&image::make_network_tools()?)
+        let request = shell(&image::NETWORK_TOOLS.make()?)
             .with_copy_to(&file, configuration.as_bytes().to_vec())
             .with_cmd(["-c".to_owned(), format!("exec {run} {file}")]);
         let front = Node::start(self.kind(), &name, port, &self.network, request)?;

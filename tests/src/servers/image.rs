@@ -14,13 +14,37 @@ use crate::engine::Engine;
 
 const RUN: &str = "#!/bin/sh\nexec \"$@\"\n";
 
-struct Recipe {
+pub(super) struct Recipe {
     name: &'static str,
-    suite: String,
+    suite: &'static str,
     /// The packages, separated by commas.
     packages: &'static str,
     entrypoint: &'static str,
 }
+
+/// The programs between servers and their clients.
+pub(super) const NETWORK_TOOLS: Recipe = Recipe {
+    name: "network-tools",
+    suite: "sid",
+    packages: "haproxy,iptables,mysql-router,odyssey,pgbouncer,pgpool2",
+    entrypoint: RUN,
+};
+
+/// PostgreSQL, Patroni and etcd.
+pub(super) const PATRONI: Recipe = Recipe {
+    name: "patroni",
+    suite: "sid",
+    packages: "etcd-server,patroni,postgresql-18,python3-etcd",
+    entrypoint: RUN,
+};
+
+/// MariaDB and the plugin of MyRocks.
+pub(super) const MYROCKS: Recipe = Recipe {
+    name: "myrocks",
+    suite: "trixie",
+    packages: "mariadb-server,mariadb-plugin-rocksdb",
+    entrypoint: include_str!("mariadb.sh"),
+};
 
 /// Returns the suite of Debian for the servers, if it is not the newest.
 pub(super) fn other_suite() -> Option<String> {
@@ -40,53 +64,19 @@ pub(super) fn make(kind: Engine) -> Result<String> {
         Engine::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
         Engine::Sqlite => return Err("SQLite needs no image".into()),
     };
-    Recipe {
-        name: kind.name(),
-        suite: other_suite.unwrap_or(suite.to_owned()),
-        packages,
-        entrypoint,
-    }
-    .make()
-}
-
-/// Returns the name of an image with the programs between servers and their clients, and builds it if it is
-/// missing.
-pub(super) fn make_network_tools() -> Result<String> {
-    Recipe {
-        name: "network-tools",
-        suite: "sid".to_owned(),
-        packages: "haproxy,iptables,mysql-router,odyssey,pgbouncer,pgpool2",
-        entrypoint: RUN,
-    }
-    .make()
-}
-
-/// Returns the name of an image with PostgreSQL, Patroni and etcd, and builds it if it is missing.
-pub(super) fn make_patroni() -> Result<String> {
-    Recipe {
-        name: "patroni",
-        suite: "sid".to_owned(),
-        packages: "etcd-server,patroni,postgresql-18,python3-etcd",
-        entrypoint: RUN,
-    }
-    .make()
-}
-
-/// Returns the name of an image with MariaDB and the plugin of MyRocks, and builds it if it is missing.
-pub(super) fn make_myrocks() -> Result<String> {
-    Recipe {
-        name: "myrocks",
-        suite: "trixie".to_owned(),
-        packages: "mariadb-server,mariadb-plugin-rocksdb",
-        entrypoint: include_str!("mariadb.sh"),
-    }
-    .make()
+    let recipe = Recipe { name: kind.name(), suite, packages, entrypoint };
+    recipe.make_of(other_suite.as_deref().unwrap_or(suite))
 }
 
 impl Recipe {
-    fn make(&self) -> Result<String> {
+    /// Returns the name of the image, and builds it if it is missing.
+    pub(super) fn make(&self) -> Result<String> {
+        self.make_of(self.suite)
+    }
+
+    fn make_of(&self, suite: &str) -> Result<String> {
         let mut hasher = DefaultHasher::new();
-        (&self.suite, self.packages, self.entrypoint).hash(&mut hasher);
+        (suite, self.packages, self.entrypoint).hash(&mut hasher);
         let image = format!("opaque-id-test-{}:{:016x}", self.name, hasher.finish());
         // Another process may be building it, because the tests of a cluster run beside the others.
         let lock = std::env::temp_dir().join(image.replace(':', "-") + ".lock");
@@ -94,13 +84,13 @@ impl Recipe {
         lock.lock()?;
         if docker(&["image", "inspect", &image]).is_err() {
             let mirror = mirror()?;
-            println!("making {image} of {} ({})", self.packages, self.suite);
-            self.import(&mirror, &image)?;
+            println!("making {image} of {} ({suite})", self.packages);
+            self.import(suite, &mirror, &image)?;
         }
         Ok(image)
     }
 
-    fn import(&self, mirror: &str, image: &str) -> Result {
+    fn import(&self, suite: &str, mirror: &str, image: &str) -> Result {
         let folder = tempfile::tempdir()?;
         let entrypoint = format!("{}.sh", self.name);
         let script = folder.path().join(&entrypoint);
@@ -112,7 +102,7 @@ impl Recipe {
             .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
             .arg(format!("--include={}", self.packages))
             .arg(format!("--customize-hook=copy-in {} /", script.display()))
-            .args([&self.suite, "-", mirror])
+            .args([suite, "-", mirror])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

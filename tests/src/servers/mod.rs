@@ -5,17 +5,22 @@ mod cluster;
 mod container;
 mod image;
 mod network;
-mod wait;
 
 pub use cluster::{Cluster, Node, Pooler, Topology};
-pub use container::{Container, Durability, Limits, processor_time};
+pub use container::{Container, Durability, Limits};
 pub use image::install;
-pub use wait::wait_for;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::engine::Engine;
+
+/// The label of all containers and networks of the tests.
+const LABEL: &str = "opaque-id-test";
+
+/// The time within which a server or a cluster must answer.
+const STARTUP: Duration = Duration::from_secs(180);
 
 /// The variable through which tests find shared servers. It has a kind, a URL and a container for each.
 pub const SHARED: &str = "OPAQUE_ID_TEST_SERVERS";
@@ -100,5 +105,16 @@ impl Server {
             container_id,
             _container: container,
         })
+    }
+}
+
+/// Repeats an attempt until it succeeds, or until servers should have started long ago.
+pub fn wait_for<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    let deadline = Instant::now() + STARTUP;
+    loop {
+        match attempt() {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(100)),
+            done => return done,
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::LABEL;
 use super::image::docker;
-use super::wait::LABEL;
 use crate::Result;
 
 /// A network on which a container keeps its address when it is killed and started again. On the shared

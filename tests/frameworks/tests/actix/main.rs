@@ -14,9 +14,10 @@ use opaque_id_actix::{
     Viewed, map_refusal, panic_on_raw_ids,
 };
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-use opaque_id_tests_frameworks::shop::{self, User};
-use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, log, new_keyring, pages};
+use opaque_id_core::{Keyring, OpaqueId};
+use opaque_id_tests_frameworks::{
+    Framework, Own, Server, User, audiences, log, new_keyring, pages, shop,
+};
 use tracing::Instrument as _;
 
 use handlers::*;
@@ -199,8 +200,7 @@ fn an_application_has_one_keyring() {
     let rows = |config: &mut ServiceConfig| {
         config.route("/rows/{id}", get().to(row_of_path)).route("/viewed", get().to(viewed));
     };
-    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-    let keyring = keyring.build().expect("a keyring");
+    let keyring = new_keyring(0);
     let shared = SharedKeyring::new(keyring.clone());
     let both = start(move |config| {
         config.app_data(Data::new(keyring.clone())).app_data(shared.clone()).configure(rows);
@@ -218,7 +218,7 @@ fn an_application_has_one_keyring() {
             assert_eq!(answer.status, 500);
             assert!(!answer.body.contains("app_data"), "{answer:?}");
         }
-        assert!(!log.events(&format!("opaque_id ERROR message={event}")).is_empty());
+        assert!(!log.events(&format!("ERROR opaque_id: {event}")).is_empty());
     }
 }
 

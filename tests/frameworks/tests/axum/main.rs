@@ -34,8 +34,9 @@ use opaque_id_axum::{
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{Keyring, OpaqueId};
 use opaque_id_tests_frameworks::old_ids::Layers;
-use opaque_id_tests_frameworks::shop::{self, User};
-use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, new_keyring, pages};
+use opaque_id_tests_frameworks::{
+    Framework, Own, Server, User, audiences, new_keyring, pages, shop,
+};
 use tracing::Instrument as _;
 
 use handlers::*;

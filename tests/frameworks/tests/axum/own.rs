@@ -12,8 +12,8 @@ use axum::routing::{get, post};
 use axum_extra::routing::{RouterExt as _, TypedPath};
 use opaque_id_axum::{Form, Json, Opened, Path, Refusal, Rejection, Viewed, lend_keyring};
 use opaque_id_core::{External, Internal, Keyring};
-use opaque_id_tests_frameworks::shop::{Invite, Team, User, assert_not_found};
-use opaque_id_tests_frameworks::{Server, log, new_keyring};
+use opaque_id_tests_frameworks::shop::{Invite, assert_not_found};
+use opaque_id_tests_frameworks::{Server, Team, User, log, new_keyring};
 
 use super::start;
 
@@ -94,7 +94,7 @@ fn the_reason_is_in_the_log_only() {
     let response = refusal.clone().into_response();
     assert_eq!(response.status(), 422);
     assert_eq!((refusal.resource(), refusal.pointer()), (Some("team"), Some("/of_this_test")));
-    let event = "opaque_id INFO message=refused resource=\"team\" reason=no such row";
+    let event = "INFO opaque_id: refused resource=\"team\" reason=no such row";
     assert!(log.events("").contains(&event.to_owned()));
 }
 

@@ -18,10 +18,9 @@ async fn refused_ids_have_one_answer() {
         .data(app.keyring.clone())
         .data(app.clone());
     let listener = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
-    let address = listener.local_addr();
-    let address = address[0].as_socket_addr().expect("TCP").to_string();
+    let address = *listener.local_addr()[0].as_socket_addr().expect("TCP");
     let server = tokio::spawn(Server::new_with_acceptor(listener).run(routes));
-    let checked = tokio::task::spawn_blocking(move || app.check(&address)).await;
+    let checked = tokio::task::spawn_blocking(move || app.check(address)).await;
     server.abort();
     checked.expect("every answer is right");
 }

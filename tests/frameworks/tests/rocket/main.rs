@@ -5,6 +5,8 @@ mod extract;
 #[allow(unreachable_pub, reason = "the same")]
 mod handlers;
 
+use std::net::SocketAddr;
+
 use opaque_id_tests_frameworks::{App, Invite, User, UserView, assert_shown};
 use rocket::config::LogLevel;
 use rocket::fairing::AdHoc;
@@ -24,8 +26,8 @@ async fn refused_ids_have_one_answer() {
             Box::pin(async move { port.send(server.config().port).await.expect("a test") })
         }));
     let server = tokio::spawn(server.launch());
-    let address = format!("127.0.0.1:{}", ports.recv().await.expect("a server"));
-    let checked = tokio::task::spawn_blocking(move || app.check(&address)).await;
+    let address = SocketAddr::from(([127, 0, 0, 1], ports.recv().await.expect("a server")));
+    let checked = tokio::task::spawn_blocking(move || app.check(address)).await;
     server.abort();
     checked.expect("every answer is right");
 }

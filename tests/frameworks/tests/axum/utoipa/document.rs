@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::utoipa::{self, OpenApi};
 use opaque_id_tests::tools::{from_pypi, run};
-use opaque_id_tests_frameworks::shop::User;
+use opaque_id_tests_frameworks::User;
 
 type UserId = External<User>;
 type OpenedUser = Opened<User>;
