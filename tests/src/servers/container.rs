@@ -23,7 +23,7 @@ use testcontainers::{
 
 use super::image;
 use super::network::Network;
-use super::wait::{LABEL, STARTUP, wait_for};
+use super::{LABEL, STARTUP, wait_for};
 use crate::Result;
 use crate::engine::Engine;
 use crate::sql::on_a_thread;
@@ -71,7 +71,7 @@ impl Container {
 
     /// Starts MariaDB with tables of MyRocks.
     pub fn start_myrocks() -> Result<Self> {
-        let image = image::make_myrocks()?;
+        let image = image::MYROCKS.make()?;
         let options = ["--plugin-load-add=ha_rocksdb", "--default-storage-engine=RocksDB"];
         let network = Network::create()?;
         let request = request(Engine::Mariadb, &image, |_| ()).with_cmd(options);
