@@ -9,6 +9,7 @@ use opaque_id_core::resource::ReprOf;
 use super::walk::EVERY_BODY;
 use super::{Calls, Disconnected, PackCall, Session};
 use crate::error::TableError;
+use crate::format::FormatError;
 use crate::id_column::IdColumn;
 use crate::name::TableName;
 use crate::order;
@@ -91,18 +92,20 @@ async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableEr
 }
 
 /// Two clients that create a table with groups at the same time have different keys. The first pack may be
-/// encrypted by one of them, while the settings have the key of the other one.
+/// encrypted by one of them, while the settings have the key of the other one. Once a group has a key, such a
+/// pack is an error, because an attacker could otherwise hide rows.
 async fn replace_pack_of_other_settings(
     session: &mut Session,
     version: i64,
 ) -> Result<(), TableError> {
     let found = session.query_tiers(session.sql().range((0, 0), false, 1, 0)).await?;
-    let is_other = |(tier, pack): &(Tier, StoredRow)| {
-        Ok(*tier == Tier::Packs
-            && pack.version == version
-            && session.view()?.open_pack(pack).is_err())
-    };
-    if found.first().map_or(Ok(false), is_other)? {
+    let Some((Tier::Packs, pack)) = found.first() else { return Ok(()) };
+    let is_other = pack.version == version
+        && matches!(
+            session.view()?.open_pack(pack),
+            Err(TableError::Unreadable { source: FormatError::NotGenuine, .. })
+        );
+    if is_other && has_no_keys(session).await? {
         let contents = &session.state()?.contents;
         let pack = session.table.encrypt_first_pack(contents, next_version(version))?;
         // Another client may have replaced it.
@@ -111,13 +114,17 @@ async fn replace_pack_of_other_settings(
     Ok(())
 }
 
+async fn has_no_keys(session: &mut Session) -> Result<bool, TableError> {
+    let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);
+    Ok(session.query(read_keys).await?.is_empty())
+}
+
 /// If a table without settings has rows, its settings were deleted or another client has just created it. New
 /// settings would replace the key of an order by encrypted key, the number of the dictionary, and the key of
 /// the groups' ids.
 async fn is_new(session: &mut Session, first: &First) -> Result<bool, TableError> {
     let Some(pack) = &first.pack else {
-        let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);
-        return Ok(!first.is_grouped || session.query(read_keys).await?.is_empty());
+        return Ok(!first.is_grouped || has_no_keys(session).await?);
     };
     let all = (0, session.table.statements.ids().max());
     let found = session.query_tiers(session.sql().range(all, false, 2, 1)).await?;
