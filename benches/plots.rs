@@ -143,7 +143,7 @@ const CLASSES: [(&str, &[&str]); 4] = [
     ),
     ("random: UUIDv4 in 36, 22 and 16 bytes", &["UUIDv4"]),
     ("pseudo-ordered", &["pseudo-ordered"]),
-    ("mapping", &["mapping"]),
+    ("mapping", &["map"]),
 ];
 
 /// The mean of this many turns is a point of a line. A server that writes in bursts alternates between fast
