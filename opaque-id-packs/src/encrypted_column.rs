@@ -60,20 +60,20 @@ macro_rules! encrypted_column {
                 $adapter
 
                 /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
-                /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
-                /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
+                /// and no two columns may have the same one. If there are no settings yet, the column gets these. Values need their
+                /// level and padding of rows. Open a column once, when the process starts, and clone it. Use
                 /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
                 /// then an error. Columns of this name in other databases, or in schemas that a connection's `search_path` chooses, are opened
                 /// by themselves.
                 ///
-                /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the column and its clones follow. The name is
-                /// a text, or a [`TableName`](crate::TableName) with a context.
+                /// The keyring is a `&Keyring` or a `&SharedKeyring`. The column and its clones follow the rotation of a
+                /// `SharedKeyring`. The name is a text, or a [`TableName`](crate::TableName) with a context.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError).
                 ///
                 /// # Panics
-                /// As [`create_sql`](Self::create_sql).
+                /// Panics like [`create_sql`](Self::create_sql).
                 fn open(
                     keyring: impl Into<SharedKeyring>,
                     name: impl Into<TableName>,
@@ -133,7 +133,7 @@ macro_rules! encrypted_column {
                     self.0.convert(column, to, progress)?
                 }
 
-                /// Reads settings and dictionaries again, which other processes may have changed.
+                /// Reads settings and dictionaries again, because other processes may have changed them.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError).
@@ -148,7 +148,7 @@ macro_rules! encrypted_column {
                 /// [`PackError`](crate::PackError), also if the group is erased.
                 ///
                 /// # Panics
-                /// As [`encrypt`](Self::encrypt).
+                /// The errors of [`encrypt`](Self::encrypt).
                 fn encrypt_on(&self, id: T::Internal, value: &V) -> Encrypted<T, V> {
                     self.0.encrypt_on(id, value)
                 }

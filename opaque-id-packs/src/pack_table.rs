@@ -200,7 +200,7 @@ macro_rules! pack_table {
             crate::pack_table::methods! {
                 $adapter
 
-                /// Opens the tables with this name, which is bound to their contents and cannot change. Empty
+                /// Opens the tables with this name. It is bound to their contents and cannot change. Empty
                 /// tables without settings get these settings. Open a table once, when the process starts, and
                 /// clone it. Once the table is in use, use [`open_existing`](Self::open_existing): it returns an
                 /// error if a server shows empty tables. Open tables of this name in other databases separately,

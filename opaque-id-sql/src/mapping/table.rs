@@ -66,7 +66,7 @@ pub(super) const FOUND: Cell = Cell::Integer(0);
 /// The rows that a search sees on MySQL.
 #[derive(Clone, Copy)]
 pub(super) enum Sees {
-    /// Those of the transaction's snapshot.
+    /// The rows of the transaction's snapshot.
     Snapshot,
     /// Also rows that were committed since the transaction began. MySQL's default isolation shows these only
     /// to locking reads.
