@@ -9,7 +9,7 @@ use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
-use opaque_id_tests::servers;
+use opaque_id_tests::servers::{self, ProcessorTime};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
 const SINGLES: usize = 40;
@@ -113,12 +113,13 @@ fn main() -> Result {
         // PostgreSQL's container has no TLS either.
         let settings = if kind == Engine::Mysql { "ssl-mode=disabled" } else { "" };
         let url = format!("{}{settings}", database.url);
-        let container = server.container_id();
+        let processor = server.container_id().map(ProcessorTime::of).transpose()?;
+        let server_time = || processor.as_ref().map_or(Ok(Duration::ZERO), ProcessorTime::used);
         runtime.block_on(async {
             match kind {
-                Engine::Postgres => postgres(&url, container, rounds).await,
-                Engine::Sqlite => sqlite(&url, container, rounds).await,
-                Engine::Mysql | Engine::Mariadb => mysql(&url, container, rounds).await,
+                Engine::Postgres => postgres(&url, server_time, rounds).await,
+                Engine::Sqlite => sqlite(&url, server_time, rounds).await,
+                Engine::Mysql | Engine::Mariadb => mysql(&url, server_time, rounds).await,
             }
         })?;
     }
@@ -161,8 +162,11 @@ fn print(costs: &[[Cost; 2]]) {
 
 macro_rules! bench {
     ($name:ident, $database:ty, $dialect:expr, $tables:expr, $upsert:literal, $query:literal, $analyze:literal, $sizes:expr) => {
-        async fn $name(url: &str, container: Option<&str>, rounds: usize) -> Result {
-            let server_time = || container.map_or(Ok(Duration::ZERO), servers::processor_time);
+        async fn $name(
+            url: &str,
+            server_time: impl Fn() -> Result<Duration>,
+            rounds: usize,
+        ) -> Result {
             let mut connection = <$database as sqlx::Database>::Connection::connect(url).await?;
             let connection = &mut connection;
             sqlx::raw_sql($tables).execute(&mut *connection).await?;

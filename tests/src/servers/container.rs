@@ -1,19 +1,18 @@
 //! Servers in containers, with official images, or with images built here if those cannot be pulled.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::errors::Error as BollardError;
 use testcontainers::bollard::models::{
     HostConfig, Mount as HostMount, MountType, PortBinding, ThrottleDevice,
 };
-use testcontainers::bollard::query_parameters::StatsOptionsBuilder;
 use testcontainers::core::client::ClientError;
 use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::SyncRunner;
@@ -179,15 +178,36 @@ fn made() -> MutexGuard<'static, BTreeMap<Engine, String>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the processor time that the server in a container has used.
-pub fn processor_time(id: &str) -> Result<Duration> {
-    let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
-    let stats = with_docker(async |docker| {
-        let mut stats = std::pin::pin!(docker.stats(id, Some(options)));
-        stats.try_next().await
-    })?;
-    let used = stats.and_then(|it| it.cpu_stats?.cpu_usage?.total_usage);
-    Ok(Duration::from_nanos(used.ok_or("Docker counts no processor time")?))
+/// The processor time of the server in a container. Docker needs a second to say it, the kernel none.
+pub struct ProcessorTime(PathBuf);
+
+impl ProcessorTime {
+    pub fn of(id: &str) -> Result<Self> {
+        let container = with_docker(async |docker| docker.inspect_container(id, None).await)?;
+        let process =
+            container.state.and_then(|it| it.pid).ok_or("the container has no process")?;
+        let groups = fs::read_to_string(format!("/proc/{process}/cgroup"))?;
+        let path = groups.lines().find_map(|line| {
+            let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+            match controllers {
+                "cpuacct" | "cpu,cpuacct" => {
+                    Some(format!("/sys/fs/cgroup/{controllers}{group}/cpuacct.usage"))
+                }
+                "" => Some(format!("/sys/fs/cgroup{group}/cpu.stat")),
+                _ => None,
+            }
+        });
+        Ok(Self(path.ok_or("the container has no control group")?.into()))
+    }
+
+    pub fn used(&self) -> Result<Duration> {
+        let text = fs::read_to_string(&self.0)?;
+        let first = text.lines().next().unwrap_or_default();
+        Ok(match first.strip_prefix("usage_usec ") {
+            Some(microseconds) => Duration::from_micros(microseconds.parse()?),
+            None => Duration::from_nanos(first.parse()?),
+        })
+    }
 }
 
 pub(super) fn kill(id: &str) -> Result {

@@ -7,7 +7,7 @@ mod image;
 mod network;
 
 pub use cluster::{Cluster, Node, Pooler, Topology};
-pub use container::{Container, Durability, Limits, processor_time};
+pub use container::{Container, Durability, Limits, ProcessorTime};
 pub use image::install;
 
 use std::collections::BTreeMap;
