@@ -64,7 +64,8 @@ pub(crate) fn release(parts: &[String]) -> Result {
 fn features() -> Result {
     let mut hack = cargo("hack check --workspace --ignore-private --each-feature --locked");
     hack.env("RUSTFLAGS", "-Dwarnings").env("PATH", path_with("cargo-hack@0.6.46")?);
-    run(hack)
+    run(hack)?;
+    run(cargo("test --package=opaque-id-core --locked --tests"))
 }
 
 /// The example has its own workspace because it has many dependencies.
