@@ -548,7 +548,7 @@ pub(crate) struct Create {
     /// often than written, and have no merger; cannot be changed later
     #[arg(long, conflicts_with = "column")]
     pub(crate) write_through: bool,
-    /// The encoding of values: json, raw for bytes, or the name of the application's own encoding
+    /// The encoding of values: json, raw for bytes and `Text`, or the name of the application's own encoding
     #[arg(long, value_name = "NAME", default_value = "json")]
     pub(crate) encoding: String,
     /// Order rows by their encrypted keys, because the table's type has `ByEncryptedKey`
@@ -572,8 +572,8 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "COLUMN", requires = "column")]
     pub(crate) index: Option<String>,
     /// The treatment of texts by the blind index, the same as in the application
-    #[arg(long, default_value = "exact", requires = "index", value_parser = one_of(NORMALIZERS))]
-    pub(crate) normalize: Normalizer,
+    #[arg(long, requires = "index", value_parser = one_of(NORMALIZERS))]
+    pub(crate) normalize: Option<Normalizer>,
     /// The column that has the values in plaintext until they are encrypted
     #[arg(long, value_name = "COLUMN", requires = "column")]
     pub(crate) plaintext: Option<String>,

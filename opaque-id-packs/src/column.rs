@@ -122,6 +122,13 @@ impl ColumnName {
         names.iter().enumerate().all(|(place, name)| !names[..place].contains(name))
     }
 
+    pub(crate) fn schema_and_table(&self) -> (Option<&str>, &str) {
+        match self.table.split_once('.') {
+            Some((schema, table)) => (Some(schema), table),
+            None => (None, &self.table),
+        }
+    }
+
     pub(crate) fn quoted(&self, dialect: Dialect) -> Quoted {
         // In double quotes, SQLite reads an unknown name as a text, and finds no values.
         let quote = if dialect == Dialect::Postgres { '"' } else { '`' };

@@ -161,9 +161,9 @@ pub enum TableError {
         /// The old pack.
         location: Location,
     },
-    /// The tables have no settings. Restore them from a backup if the tables were in use.
+    /// The tables have no settings.
     #[error(
-        "the tables {table}_… have no settings: write them by `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup"
+        "the tables {table}_… have no settings: restore {table}_meta from a backup if they were in use, or write settings by `open(…, settings)` or `opaque-id packs create`"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -193,7 +193,7 @@ pub enum TableError {
     /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and
     /// `decrypt_on` read it.
     #[error(
-        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`"
+        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`, or restore its row of the settings' table from a backup"
     )]
     #[non_exhaustive]
     UnknownDictionary {

@@ -841,6 +841,10 @@ impl Table {
         Location { name: format!("a row of {}", self.name), ..self.location(Kind::Row, place) }
     }
 
+    pub(crate) fn column_location(&self) -> Location {
+        Location { name: format!("a value of {}", self.name), id: None }
+    }
+
     pub(crate) fn packs_location(&self) -> Location {
         Location { name: format!("{}_packs", self.name), id: None }
     }

@@ -111,7 +111,7 @@ async fn key_ids(database: &Database, table: &str, column: &str) -> Result<BTree
     let null = if database.dialect() == Dialect::Postgres { "CAST(NULL AS bytea)" } else { "NULL" };
     let sql = format!(
         "SELECT f.first, CAST(COUNT(*) AS {text}), {null} FROM \
-         (SELECT CASE WHEN LENGTH({column}) > {SHORTEST} THEN {bytes} ELSE '' END AS first FROM {table} WHERE {is_blob}) AS f \
+         (SELECT CASE WHEN LENGTH({column}) > {SHORTEST} THEN {bytes} ELSE '' END AS first FROM {table} WHERE {is_blob} AND LENGTH({column}) > 0) AS f \
          GROUP BY f.first"
     );
     let (mut ours, mut early, mut others) = (BTreeMap::new(), 0, 0);

@@ -95,14 +95,21 @@ async fn act<K: ShownKey>(
         Packs::Tune(_) | Packs::Create(_) => unreachable!("it opens no table"),
         Packs::Configure { settings, .. } => settings::configure(out, &table, settings).await,
         Packs::Verify { column: of, .. } => {
-            verify(out, &table, column.as_ref().map(|column| (column, normalizer(of)))).await
+            let normalizer = normalizer(of)?;
+            verify(out, &table, column.as_ref().map(|column| (column, normalizer))).await
         }
         Packs::Convert { column: of, to, .. } => {
             let column = column.ok_or("expected --column")?;
-            if *to == Conversion::Plaintext && of.plaintext.is_none() {
-                return Err("expected --plaintext, the column for the decrypted values".into());
+            match to {
+                Conversion::Index if of.index.is_none() => {
+                    return Err("expected --index, the column of the fingerprints".into());
+                }
+                Conversion::Encrypted | Conversion::Plaintext if of.plaintext.is_none() => {
+                    return Err("expected --plaintext, the column of the plaintext".into());
+                }
+                _ => {}
             }
-            convert(out, &table, &column, normalizer(of), *to).await
+            convert(out, &table, &column, normalizer(of)?, *to).await
         }
         Packs::Restore { backup_url, force, .. } => {
             let backup = open(backup_url)
@@ -160,8 +167,14 @@ fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
-fn normalizer(of: &ColumnArgs) -> Option<Normalizer> {
-    of.index.as_ref().map(|_| of.normalize)
+/// Another normalizer than the application's would hide rows from it, so there is no default.
+fn normalizer(of: &ColumnArgs) -> Result<Option<Normalizer>> {
+    match of.normalize {
+        None if of.index.is_some() => {
+            Err("expected --normalize, with the normalizer of the application's index".into())
+        }
+        normalizer => Ok(normalizer),
+    }
 }
 
 pub(crate) fn layout(is_column: bool, by_encrypted_key: bool) -> Layout {
@@ -251,7 +264,7 @@ async fn convert<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    Ok(!is_known && unindexed == 0 && left == 0)
+    Ok(!is_known && left == 0 && (unindexed == 0 || to == Conversion::Plaintext))
 }
 
 /// Replaces unreadable and missing packs by the rows of a backup, and prints the remaining damage.

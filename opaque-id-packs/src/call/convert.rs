@@ -71,6 +71,14 @@ impl Calls {
     ) -> PackCall<'c, Converted> {
         let column = column.clone();
         self.connected(async move |mut session| {
+            if to == Conversion::Encrypted
+                && let Some(references) = session.sql().references(&column)
+                && !session.query(references).await?.is_empty()
+            {
+                let location = session.table.column_location();
+                let reason = "a foreign key refers to the column of plaintext";
+                return Err(TableError::Refused { location, reason });
+            }
             let mut converted = Converted::default();
             for _ in 0..PASSES {
                 converted = Converted { rows: converted.rows, ..Converted::default() };
@@ -111,22 +119,25 @@ pub(super) async fn check(
     let due = [
         (ValueSource::Plaintext, column.plaintext.is_some()),
         (ValueSource::Encrypted, column.index.is_some()),
+        (ValueSource::Index, column.index.is_some()),
     ];
     for (source, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
         let mut pages = Walk::new(Source::Column(column, source));
         while let Some(page) = pages.next(session, &EVERY_BODY).await? {
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
-                if source == ValueSource::Plaintext {
-                    add(TableError::Plaintext { location });
-                    continue;
-                }
-                // The verification of the column has reported a value that cannot be read.
-                let Ok(value) = value(session, column, source, &found) else { continue };
-                if let Ok((_, text)) = read(&value)
-                    && fingerprint(session, text.as_deref())? != found.index
-                {
-                    add(TableError::Fingerprint { location });
+                match source {
+                    ValueSource::Plaintext => add(TableError::Plaintext { location }),
+                    ValueSource::Index => add(TableError::Fingerprint { location }),
+                    // The verification of the column has reported a value that cannot be read.
+                    _ => {
+                        if let Ok(value) = value(session, column, source, &found)
+                            && let Ok((_, text)) = read(&value)
+                            && fingerprint(session, text.as_deref())? != found.index
+                        {
+                            add(TableError::Fingerprint { location });
+                        }
+                    }
                 }
             }
         }
@@ -138,6 +149,10 @@ pub(super) async fn check(
 fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
     let (has_plaintext, has_index) = (column.plaintext.is_some(), column.index.is_some());
     let all = [
+        (
+            Write::NoIndex(ValueSource::Index),
+            to != Conversion::Plaintext && has_plaintext && has_index,
+        ),
         (
             Write::Index(ValueSource::Plaintext),
             to == Conversion::Index && has_plaintext && has_index,
@@ -187,7 +202,7 @@ impl Write {
     /// Returns the column that the rows are read from.
     fn source(self) -> ValueSource {
         match self {
-            Self::Index(source) => source,
+            Self::Index(source) | Self::NoIndex(source) => source,
             Self::Encrypted => ValueSource::Plaintext,
             Self::Plaintext => ValueSource::AllEncrypted,
         }
@@ -204,10 +219,13 @@ impl Write {
     ) -> Result<Vec<StoredRow>, TableError> {
         let mut values = Vec::new();
         for found in page {
-            let bytes = value(session, column, self.source(), &found);
-            let decoded = bytes.and_then(|bytes| {
-                read(&bytes).map_err(|reason| session.table.invalid(Kind::Value, found.id, reason))
-            });
+            let decoded = match self.source() {
+                ValueSource::Index => Ok((Value::from(Vec::new()), None)),
+                source => value(session, column, source, &found).and_then(|bytes| {
+                    let invalid = |reason| session.table.invalid(Kind::Value, found.id, reason);
+                    read(&bytes).map_err(invalid)
+                }),
+            };
             match decoded {
                 Ok((value, text)) => {
                     values.push((found, value, fingerprint(session, text.as_deref())?))
@@ -244,7 +262,7 @@ impl Write {
         value: Value,
     ) -> Result<Vec<u8>, TableError> {
         match self {
-            Self::Index(_) => Ok(Vec::new()),
+            Self::Index(_) | Self::NoIndex(_) => Ok(Vec::new()),
             Self::Encrypted => session.view()?.encrypt_value(id, Some(value)),
             Self::Plaintext if is_quoted(session, column)? => {
                 let reason = "expected a JSON string for a column of text, found other JSON";
@@ -278,6 +296,9 @@ impl Write {
                 }
                 (Err(Failure::Duplicate), [row]) if self != Self::Plaintext => {
                     converted.add(TableError::Duplicate { location: location(row) });
+                    // If rows have exchanged their values, the next pass can write both.
+                    let clear = session.sql().convert(column, Self::NoIndex(self.source()), &rows);
+                    converted.lost += session.try_rows(clear).await?.unwrap_or(0);
                 }
                 (Err(failure), [row]) => {
                     converted.add(refused(session, row.id, failure));

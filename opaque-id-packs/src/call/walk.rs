@@ -6,10 +6,8 @@ use super::Session;
 use crate::column::ColumnName;
 use crate::error::TableError;
 use crate::format::Kind;
-use crate::statement::ValueSource;
+use crate::statement::{PAGE_ROWS, ValueSource};
 use crate::stored::{StoredRow, Tier};
-
-const BODIES: i64 = 64;
 
 /// No body has this header, because it is too long. With it, a walk reads every body.
 pub(super) const EVERY_BODY: [u8; 4] = [0; 4];
@@ -54,7 +52,8 @@ impl<'c> Walk<'c> {
         let ids = session.table.statements.ids();
         let (column, of) = match self.source {
             Source::Tier(tier) => {
-                let rows = session.query(session.sql().stale(tier, from, header, BODIES)).await?;
+                let rows =
+                    session.query(session.sql().stale(tier, from, header, PAGE_ROWS)).await?;
                 let bodies = session.table.read_tier(tier, rows)?;
                 self.from =
                     bodies.last().filter(|_| is_full(&bodies)).and_then(|last| match tier {
@@ -65,7 +64,7 @@ impl<'c> Walk<'c> {
             }
             Source::Column(column, of) => (column, of),
         };
-        let read = session.sql().read_values(column, of, from, header, BODIES);
+        let read = session.sql().read_values(column, of, from, header, PAGE_ROWS);
         let rows = session.query(read).await?;
         let values = session.table.statements.read_values(&rows);
         let mut values = values.ok_or_else(|| session.table.wrong_columns())?;
@@ -76,7 +75,7 @@ impl<'c> Walk<'c> {
             self.from = values.last().and_then(|value| ids.after(value.id));
             if values.is_empty() {
                 let reason =
-                    format!("expected an id of its own, found {BODIES} values or more with it");
+                    format!("expected an id of its own, found {PAGE_ROWS} values or more with it");
                 return Err(session.table.invalid(Kind::Value, last, reason));
             }
         }
@@ -86,7 +85,7 @@ impl<'c> Walk<'c> {
 
 /// Returns whether others may follow.
 fn is_full(bodies: &[StoredRow]) -> bool {
-    i64::try_from(bodies.len()).is_ok_and(|len| len >= BODIES)
+    i64::try_from(bodies.len()).is_ok_and(|len| len >= PAGE_ROWS)
 }
 
 /// Returns the problem of a row that the database does not write.

@@ -10,6 +10,9 @@ use crate::id_column::IdColumn;
 use crate::index::FINGERPRINT;
 use crate::stored::StoredRow;
 
+/// The most bodies that a statement of a walk reads or writes.
+pub(crate) const PAGE_ROWS: i64 = 64;
+
 /// The column that a conversion reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueSource {
@@ -18,14 +21,18 @@ pub(crate) enum ValueSource {
     Encrypted,
     /// All encrypted values that begin with another header.
     AllEncrypted,
+    /// The fingerprints of rows without a value.
+    Index,
 }
 
 impl ValueSource {
     /// Returns the condition on the row `c`.
     fn condition(self, quoted: &Quoted) -> String {
-        let of_plaintext = quoted.plaintext.as_ref().filter(|_| self == Self::Encrypted);
-        let condition = of_plaintext.map(|plaintext| format!(" AND c.{plaintext} IS NULL"));
-        condition.unwrap_or_default()
+        let column = (self == Self::Index).then_some(&quoted.column);
+        let needs_plaintext = matches!(self, Self::Encrypted | Self::Index);
+        let plaintext = quoted.plaintext.as_ref().filter(|_| needs_plaintext);
+        let empty = column.into_iter().chain(plaintext);
+        empty.map(|column| format!(" AND c.{column} IS NULL")).collect()
     }
 }
 
@@ -34,6 +41,8 @@ impl ValueSource {
 pub(crate) enum Write {
     /// The fingerprint only. The value was read from this column.
     Index(ValueSource),
+    /// No fingerprint, in place of another than the value's.
+    NoIndex(ValueSource),
     /// The encrypted value and the fingerprint, in place of the plaintext.
     Encrypted,
     /// The plaintext, in place of the encrypted value.
@@ -122,12 +131,17 @@ impl Builder<'_> {
         let read = part(format!("{start} + {len}"));
         let index = quoted.index.as_ref().map(|index| (index, part(format!("1, {FINGERPRINT}"))));
         let plaintext = quoted.plaintext.as_ref();
-        let mut sets = Vec::new();
-        if write != Write::Plaintext {
-            sets.extend(index);
+        let (mut sets, mut condition) = (Vec::new(), String::new());
+        match (write, index) {
+            (Write::Plaintext, _) | (_, None) => {}
+            (Write::NoIndex(_), Some((index, fingerprint))) => {
+                condition = format!(" AND c.{index} <> {fingerprint}");
+                sets.push((index, "NULL".to_owned()));
+            }
+            (_, Some(index)) => sets.push(index),
         }
         let source = match write {
-            Write::Index(source) => source,
+            Write::Index(source) | Write::NoIndex(source) => source,
             Write::Encrypted => {
                 sets.push((&quoted.column, new));
                 sets.extend(plaintext.map(|plaintext| (plaintext, "NULL".to_owned())));
@@ -148,16 +162,47 @@ impl Builder<'_> {
         let sets = sets.collect::<Vec<_>>().join(", ");
         let update = self.update(write == Write::Plaintext || quoted.index.is_some());
         let (rows_of, value) = (self.list(0), self.value_of(&quoted, source));
-        let (Quoted { table, id, .. }, condition) = (&quoted, source.condition(&quoted));
+        let Quoted { table, id, .. } = &quoted;
+        condition += &source.condition(&quoted);
         let sql = self.render(&match self.dialect {
             Dialect::MySql => format!(
                 "{update} {rows_of} AS l STRAIGHT_JOIN {table} AS c ON c.{id} = l.id SET {sets} WHERE {value} = {read}{condition}"
             ),
+            // PostgreSQL expects more rows in a list and would read the whole table, unless there is a limit.
             _ => format!(
-                "{update} {table} AS c SET {sets} FROM {rows_of} AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
+                "{update} {table} AS c SET {sets} FROM (SELECT * FROM {rows_of} AS l LIMIT {PAGE_ROWS}) AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
             ),
         });
         self.bind(&sql, &[List(rows)], &[])
+    }
+
+    /// Returns the statement that finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
+    pub(crate) fn references(self, column: &ColumnName) -> Option<Statement> {
+        let plaintext = column.plaintext.as_ref()?;
+        let Quoted { table, .. } = column.quoted(self.dialect);
+        let (schema, name) = column.schema_and_table();
+        let from = match self.dialect {
+            Dialect::Postgres => format!(
+                "pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey) \
+                 WHERE k.contype = 'f' AND k.confrelid = CAST('{table}' AS regclass) AND a.attname = '{plaintext}'"
+            ),
+            Dialect::MySql => {
+                let schema = schema.map_or("DATABASE()".to_owned(), |schema| format!("'{schema}'"));
+                format!(
+                    "information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = {schema} AND REFERENCED_TABLE_NAME = '{name}' \
+                     AND REFERENCED_COLUMN_NAME = '{plaintext}'"
+                )
+            }
+            _ => {
+                let schema = schema.unwrap_or("main");
+                format!(
+                    "{schema}.sqlite_schema AS m JOIN pragma_foreign_key_list(m.name, '{schema}') AS k WHERE m.type = 'table' \
+                     AND k.\"table\" = '{name}' COLLATE NOCASE AND k.\"to\" = '{plaintext}' COLLATE NOCASE"
+                )
+            }
+        };
+        let sql = self.render(&format!("SELECT CAST(1 AS {}) FROM {from} LIMIT 1", self.bigint()));
+        Some(self.bind(&sql, &[], &[Column::Integer]))
     }
 
     /// Returns the statement that counts values in plaintext, encrypted values, and values without a fingerprint.
@@ -206,7 +251,7 @@ impl Builder<'_> {
     fn value_of(self, quoted: &Quoted, source: ValueSource) -> String {
         let value = column_of(quoted, source);
         match (source, self.dialect) {
-            (ValueSource::Encrypted | ValueSource::AllEncrypted, _) => value,
+            (ValueSource::Encrypted | ValueSource::AllEncrypted | ValueSource::Index, _) => value,
             // The text of a `bytea` would be hexadecimal digits. A byte that is no text is an error instead.
             (_, Dialect::Postgres) => format!(
                 "CASE WHEN CAST(pg_typeof({value}) AS text) = 'bytea' THEN decode('ff', 'hex') \
@@ -240,6 +285,7 @@ fn column_of(quoted: &Quoted, source: ValueSource) -> String {
     let name = match source {
         ValueSource::Encrypted | ValueSource::AllEncrypted => Some(&quoted.column),
         ValueSource::Plaintext => quoted.plaintext.as_ref(),
+        ValueSource::Index => quoted.index.as_ref(),
     };
     name.map_or_else(|| "NULL".to_owned(), |name| format!("c.{name}"))
 }
