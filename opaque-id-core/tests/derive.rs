@@ -47,6 +47,97 @@ enum Status {
     Closed(u8),
 }
 
+/// A fragment such as `$t:ty` is in a group without delimiters.
+mod fragments {
+    use opaque_id_core::{External, Internal, IntoModel, OpaqueId, View};
+
+    struct Row {
+        author_id: Option<Internal<Author>>,
+        author_nick: Option<String>,
+    }
+
+    enum Event {
+        Written(Internal<Author>),
+    }
+
+    macro_rules! types {
+        ($key:ty, $nick:ty, $author:ty, $row:ty, $event:path, $kind:ty) => {
+            #[derive(OpaqueId)]
+            #[opaque_id(prefix = "author", key = $key)]
+            struct Author;
+
+            #[derive(OpaqueId)]
+            #[opaque_id(prefix = "sorted", key = $kind)]
+            struct Sorted;
+
+            #[derive(View)]
+            #[view(part)]
+            struct AuthorView {
+                id: External<Author>,
+                nick: $nick,
+            }
+
+            #[derive(View)]
+            #[view(from = $row)]
+            struct RowView {
+                #[view(prefix = "author_")]
+                author: $author,
+            }
+
+            #[derive(View, IntoModel)]
+            #[view(from = $event)]
+            #[model(into = $event)]
+            enum EventView {
+                Written(External<Author>),
+            }
+
+            #[derive(IntoModel)]
+            #[model(into = $row)]
+            struct NewRow {
+                author_id: Option<External<Author>>,
+                author_nick: $nick,
+            }
+        };
+    }
+
+    types!(Ulid, Option<String>, Option<AuthorView>, Row, Event, Ulid);
+}
+
+/// The derives warn of nothing in the user's crate.
+#[deny(warnings)]
+mod quiet {
+    use opaque_id_core::{External, Internal, IntoModel, OpaqueId, View};
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "quiet")]
+    struct Quiet {
+        id: Internal<Quiet>,
+        #[deprecated]
+        old: u8,
+        _spare: u8,
+        request: u8,
+        keyring: u8,
+    }
+
+    #[derive(View)]
+    #[view(from = Quiet)]
+    struct QuietView {
+        id: External<Quiet>,
+        #[deprecated]
+        old: u8,
+        _spare: u8,
+    }
+
+    #[derive(IntoModel)]
+    #[model(into = Quiet, given(request: u8, keyring: u8))]
+    struct NewQuiet {
+        id: External<Quiet>,
+        #[deprecated]
+        old: u8,
+        _spare: u8,
+    }
+}
+
 /// The keys are the path of a kind, and a kind under another name.
 mod by_path {
     use opaque_id_core::key::StructuredKey as Key;

@@ -301,7 +301,7 @@ impl Shape<'_> {
 
 /// Variants need a path, and a type cannot be one.
 pub(crate) fn enum_path(model: &Type) -> Result<Path> {
-    match model {
+    match ungrouped(model) {
         Type::Path(TypePath { qself: None, path, .. }) => {
             let mut path = path.clone();
             path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
@@ -463,12 +463,20 @@ impl Columns {
     }
 }
 
+/// A type that a `macro_rules` macro has passed as `$t:ty` is in a group without delimiters.
+pub(crate) fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        _ => ty,
+    }
+}
+
 pub(crate) fn in_option(ty: &Type) -> Option<&Type> {
     argument(ty, "Option")
 }
 
 pub(crate) fn argument<'t>(ty: &'t Type, of: &str) -> Option<&'t Type> {
-    let Type::Path(ty) = ty else { return None };
+    let Type::Path(ty) = ungrouped(ty) else { return None };
     let last = ty.path.segments.last().filter(|last| last.ident == of)?;
     match &last.arguments {
         PathArguments::AngleBracketed(of) if of.args.len() == 1 => match of.args.first() {

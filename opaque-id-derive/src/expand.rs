@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use syn::{DeriveInput, Result, Type, parse_quote};
 
-use crate::attr::{Options, or_default};
+use crate::attr::{Options, or_default, ungrouped};
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let Options { prefix, option, domain, key, form, internal, krate } = Options::parse(input)?;
@@ -13,8 +13,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let option = Ident::new("PREFIX", Span::call_site().located_at(option));
     let krate = or_default(krate, default_crate)?;
     let key = match key {
-        Some(key) if is_kind(&key) => quote!(#krate::key::#key),
-        Some(key) => quote!(#key),
+        Some(key) => match ungrouped(&key) {
+            key if is_kind(key) => quote!(#krate::key::#key),
+            key => quote!(#key),
+        },
         None => quote!(#krate::key::Uuid7),
     };
     // The whole path gets the form's span, because the error for a key without this form points there.
@@ -40,6 +42,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
 
     Ok(quote! {
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #impl_generics #krate::OpaqueId for #ident #type_generics #where_clause {
             type Key = #key;

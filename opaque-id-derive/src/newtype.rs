@@ -53,9 +53,11 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let bounds: Vec<_> = where_clause.iter().flat_map(|clause| &clause.predicates).collect();
 
     Ok(quote! {
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #impl_generics #krate::__private::Private for #name #type_generics #where_clause {}
 
+        #[allow(deprecated)]
         #[automatically_derived]
         #[allow(clippy::disallowed_methods)]
         impl #impl_generics #krate::resource::InternalId for #name #type_generics #where_clause {
@@ -77,6 +79,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #from ::core::convert::From<__I> for #name #type_generics #where_clause {
             #[inline]
@@ -86,6 +89,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         }
 
         // With this impl, the newtype also converts into the `Internal<_>` of each adapter.
+        #[allow(deprecated)]
         #[automatically_derived]
         #[allow(clippy::disallowed_methods)]
         impl #impl_generics #krate::__private::MayEnter<#name #type_generics>
@@ -100,6 +104,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #impl_generics ::core::convert::From<#name #type_generics>
             for #krate::__private::Internal<#resource>
@@ -111,6 +116,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
 
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #into_view #krate::IntoView<__V> for #name #type_generics #of_inner {
             #[inline]

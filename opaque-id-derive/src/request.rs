@@ -76,7 +76,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let names = (!is_in_place).then_some(&shown).into_iter().chain(&in_variant);
             let at = located(&field.ty);
             let opening = quote!(#krate::__private::Opening::of(&#field_value));
-            let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, keyring));
+            let opened = quote_spanned!(at=> (&&&#opening).open(#field_value, __keyring));
             let opened = quote_spanned!(at=> #opened.map_err(|error| error #(.in_field(#names))*)?);
             let into = rename.map_or_else(|| name.clone(), Member::from);
             is_used |= is_encrypted;
@@ -113,8 +113,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         return Err(Error::new(input.ident.span(), wanted));
     }
     let (ty, pattern) = match &given_names[..] {
-        [] => (None, quote!(request)),
-        names => (Some(quote!(#(, #given_types)*)), quote!((request, #(#names),*))),
+        [] => (None, quote!(__request)),
+        names => (Some(quote!(#(, #given_types)*)), quote!((__request, #(#names),*))),
     };
     let generics = with_bounds(input, &krate);
     let (_, type_generics, _) = input.generics.split_for_impl();
@@ -136,25 +136,26 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                     columns: &#columns,
                 ) -> ::core::result::Result<#model, #error> {
                     use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
-                    let request = self;
+                    let (__request, __keyring) = (self, keyring);
                     #computed
-                    ::core::result::Result::Ok(match request { #(#arms,)* })
+                    ::core::result::Result::Ok(match __request { #(#arms,)* })
                 }
             }
         });
     }
     Ok(quote! {
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #impl_generics #krate::IntoModel<#model> for #of #where_clause {
-            #[allow(unused_imports, unused_variables, clippy::needless_update)]
+            #[allow(non_snake_case, unused_imports, unused_variables, clippy::needless_update)]
             fn into_model(
                 self,
-                keyring: &#krate::Keyring,
+                __keyring: &#krate::Keyring,
             ) -> ::core::result::Result<#model, #krate::RequestError> {
                 use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                 let #pattern = self;
                 #computed
-                ::core::result::Result::Ok(match request { #(#arms,)* })
+                ::core::result::Result::Ok(match __request { #(#arms,)* })
             }
         }
     })

@@ -5,6 +5,8 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Field, LitBool, Path, Result, Token, Type};
 
+use crate::attr::ungrouped;
+
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let mut tokens =
         crate::expand::expand(input, default_crate).unwrap_or_else(syn::Error::into_compile_error);
@@ -40,7 +42,7 @@ fn auto_increment(field: &Field) -> Option<(&Type, bool)> {
 }
 
 fn is_internal(ty: &Type) -> bool {
-    matches!(ty, Type::Path(ty) if ty.path.segments.last().is_some_and(|last| last.ident == "Internal"))
+    matches!(ungrouped(ty), Type::Path(ty) if ty.path.segments.last().is_some_and(|last| last.ident == "Internal"))
 }
 
 fn options(attrs: &[Attribute], mut each: impl FnMut(&Path, bool)) {

@@ -10,7 +10,7 @@ use syn::{
 
 use crate::attr::{
     self, Columns, FieldOptions, Shape, crate_path, each_option, enum_path, in_option, located,
-    or_default, shapes, value, with_bounds,
+    or_default, shapes, ungrouped, value, with_bounds,
 };
 use crate::written::Written;
 
@@ -96,9 +96,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         };
         let Some((columns, error)) = columns else {
             return Ok(quote! {
+                #[allow(deprecated)]
                 #[automatically_derived]
                 impl #impl_generics #krate::IntoView<#view> for #ty #where_clause {
-                    #[allow(unused_imports, unused_variables)]
+                    #[allow(non_snake_case, unused_imports, unused_variables)]
                     #[inline]
                     fn into_view(self, keyring: &#krate::Keyring) -> #view {
                         #fills
@@ -245,6 +246,7 @@ fn expand_part<'f>(
     let of_part = format_ident!("__part_{}", view);
     let numbers = 0..names.len();
     Ok(quote! {
+        #[allow(deprecated)]
         #[automatically_derived]
         impl #krate::__private::ViewPart for #view {
             type Fields = (#(#types,)*);
@@ -270,7 +272,7 @@ fn expand_part<'f>(
 }
 
 fn part_path(ty: &Type) -> Result<&Path> {
-    match in_option(ty).unwrap_or(ty) {
+    match ungrouped(in_option(ty).unwrap_or(ty)) {
         Type::Path(ty) if ty.path.segments.iter().all(|segment| segment.arguments.is_none()) => {
             Ok(&ty.path)
         }
