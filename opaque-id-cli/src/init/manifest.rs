@@ -102,7 +102,7 @@ impl Manifest {
         let named = [orm, "diesel-async"].map(|name| self.dependency(name).unwrap_or_default().1);
         let has = |name: &str| named.iter().flatten().any(|feature| feature.contains(name));
         let mut databases: Vec<_> = DATABASES.into_iter().filter(|(name, _)| has(name)).collect();
-        if databases.is_empty() {
+        if databases.is_empty() && !orm.is_empty() {
             let url = url.unwrap_or_default().replace("mariadb:", "mysql:");
             databases.extend(DATABASES.into_iter().find(|(name, _)| url.starts_with(name)));
         }

@@ -108,6 +108,11 @@ fn init_says_what_it_leaves_out() {
     assert!(ids.contains("pub struct OrderBox;") && !ids.contains("pub struct User;"), "{ids}");
     assert_eq!(main, format!("mod ids;\n\n{derived}"));
 
+    // The core has no features of databases.
+    let domain = project("serde = \"1\"", "src/lib.rs", "");
+    domain.ok(&line);
+    assert!(domain.read("Cargo.toml").contains("opaque-id-core = \"0.1\""));
+
     let old = project("sqlx = \"0.7\"", "src/main.rs", "");
     refuses(&old.run(&line), 2, "expected sqlx 0.9 or 0.8, found `0.7`");
     assert!(contents(&old)[3].is_empty());

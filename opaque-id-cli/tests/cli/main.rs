@@ -300,6 +300,16 @@ fn invalid_secrets_are_reported_without_the_secret() {
 }
 
 #[cfg(unix)]
+#[test]
+fn a_variable_of_other_bytes_than_text_is_set() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let mut keys = opaque_id("", "keys");
+    keys.env("OPAQUE_ID_KEYS", std::ffi::OsStr::from_bytes(b"0:\xff"));
+    refuses(&output(&mut keys), 2, "cannot read OPAQUE_ID_KEYS");
+}
+
+#[cfg(unix)]
 fn set_mode(file: &str, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
 

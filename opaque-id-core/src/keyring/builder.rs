@@ -23,8 +23,13 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`] names the entry and its fault, never the secret.
     pub fn from_env() -> Result<Self, KeyringError> {
-        let entries = std::env::var(ENV_VARIABLE)
-            .map_err(|_| KeyringError::NotSet { variable: ENV_VARIABLE })?;
+        let entries = std::env::var_os(ENV_VARIABLE)
+            .ok_or(KeyringError::NotSet { variable: ENV_VARIABLE })?
+            .into_string()
+            .map_err(|_| KeyringError::Unreadable {
+                source_name: ENV_VARIABLE.into(),
+                source: std::io::ErrorKind::InvalidData.into(),
+            })?;
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
