@@ -30,9 +30,9 @@ impl<E: fmt::Display> fmt::Display for PackError<E> {
             Self::Database(error) => {
                 f.write_str("a statement on a table of packs or an encrypted column failed")?;
                 let error = error.to_string();
-                let names_relation =
-                    error.contains("relation ") && error.contains("does not exist");
-                match names_relation
+                // A missing column is a column of a relation.
+                let names_relation = error.contains("relation ") && !error.contains("column ");
+                match names_relation && error.contains("does not exist")
                     || error.contains("doesn't exist")
                     || error.contains("no such table")
                 {
@@ -163,7 +163,7 @@ pub enum TableError {
     },
     /// The tables have no settings.
     #[error(
-        "the tables {table}_… have no settings: restore {table}_meta from a backup if they were in use, or write settings by `open(…, settings)` or `opaque-id packs create`"
+        "the tables {table}_… have no settings: restore {table}_meta from a backup, or begin by `open(…, settings)` or `opaque-id packs create`"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -193,7 +193,7 @@ pub enum TableError {
     /// A value of a column was compressed with a dictionary that this process has not read. `refresh` and
     /// `decrypt_on` read it.
     #[error(
-        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`, or restore its row of the settings' table from a backup"
+        "{location} was compressed with the unknown dictionary {dictionary}: read it by `refresh` or `decrypt_on`, or restore the dictionary from a backup"
     )]
     #[non_exhaustive]
     UnknownDictionary {
