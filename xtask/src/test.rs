@@ -59,7 +59,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     let mut older = Command::new(std::env::current_exe()?);
     older.args(["test", "older"]).env("OPAQUE_ID_TEST_ONLY", only);
     // All features of the core include `portable`, so its tests run again with the CPU's instructions. The
-    // workspace's dependencies are already built, and those of the core alone have other features.
+    // core's dependencies alone would have other features.
     let targets = "--test=core --test=allocation --test=fork --test=logs --test=memory";
     let core = cargo(&format!("test --workspace --locked {targets}"));
     // Documentation comes first, because cargo locks the folder while it builds the others, and the tests

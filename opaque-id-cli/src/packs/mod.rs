@@ -167,7 +167,7 @@ fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     of.column.as_ref().map(named).transpose()
 }
 
-/// Another normalizer than the application's would hide rows from it, so there is no default.
+/// A default could differ from the application's.
 fn normalizer(of: &ColumnArgs) -> Result<Option<Normalizer>> {
     match of.normalize {
         None if of.index.is_some() => {

@@ -168,7 +168,7 @@ impl Builder<'_> {
             Dialect::MySql => format!(
                 "{update} {rows_of} AS l STRAIGHT_JOIN {table} AS c ON c.{id} = l.id SET {sets} WHERE {value} = {read}{condition}"
             ),
-            // PostgreSQL expects more rows in a list and would read the whole table, unless there is a limit.
+            // Without a limit, PostgreSQL expects more rows and reads the whole table.
             _ => format!(
                 "{update} {table} AS c SET {sets} FROM (SELECT * FROM {rows_of} AS l LIMIT {PAGE_ROWS}) AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
             ),
@@ -176,7 +176,7 @@ impl Builder<'_> {
         self.bind(&sql, &[List(rows)], &[])
     }
 
-    /// Returns the statement that finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
+    /// Finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
     pub(crate) fn references(self, column: &ColumnName) -> Option<Statement> {
         let plaintext = column.plaintext.as_ref()?;
         let Quoted { table, .. } = column.quoted(self.dialect);

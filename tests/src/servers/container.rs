@@ -178,7 +178,7 @@ fn made() -> MutexGuard<'static, BTreeMap<Engine, String>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The processor time of the server in a container. Docker needs a second to say it, the kernel none.
+/// The processor time of the server in a container.
 pub struct ProcessorTime(PathBuf);
 
 impl ProcessorTime {
