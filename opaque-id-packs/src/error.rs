@@ -229,7 +229,7 @@ pub enum TableError {
     },
     /// The fingerprint in a row's blind index is missing or differs from the value's.
     #[error(
-        "{location} has another fingerprint in its blind index: `opaque-id packs convert --to index` writes it again"
+        "{location} has another fingerprint: run `opaque-id packs convert --to index`, or set it to NULL if there is no value"
     )]
     #[non_exhaustive]
     Fingerprint {

@@ -348,7 +348,7 @@ impl Table {
         let mut last_dictionary = 0;
         for (id, stored) in stored {
             if id == 0 {
-                contents = Some((stored.version, self.read_settings(&stored)?));
+                contents = Some((stored.version, self.decode_settings(&stored)?));
                 continue;
             }
             last_dictionary = last_dictionary.max(id);
@@ -430,10 +430,8 @@ impl Table {
         contents.index().map(read).transpose()
     }
 
-    pub(crate) fn index_in_transaction(&self) -> TableError {
-        self.settings_problem(
-            "expected the first call of `with_index` outside of a transaction, found one",
-        )
+    pub(crate) fn in_transaction(&self, call: &str) -> TableError {
+        self.settings_problem(&format!("expected {call} outside of a transaction, found one"))
     }
 
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, TableError> {
@@ -453,7 +451,7 @@ impl Table {
         )
     }
 
-    pub(crate) fn read_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Meta, TableError> {
+    pub(crate) fn decode_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Meta, TableError> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.wrong_columns())?;
@@ -546,7 +544,7 @@ impl Table {
         }
     }
 
-    fn read_settings(&self, stored: &StoredRow) -> Result<TableMetadata, TableError> {
+    fn decode_settings(&self, stored: &StoredRow) -> Result<TableMetadata, TableError> {
         let json = self.open_meta(Kind::Settings, stored)?;
         serde_json::from_slice(&json).map_err(|error| {
             let newer = "a newer version of this library may have written them";

@@ -366,8 +366,8 @@ async fn rekey<K: ShownKey>(
     writeln!(out, "{dictionaries} old dictionaries deleted")?;
     if left > 0 {
         let note = format!(
-            "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, and nothing is \
-             locked",
+            "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, nothing is \
+             locked, and no process has a value that it read before",
             unused_for.as_secs()
         );
         output::warn(&[note])?;

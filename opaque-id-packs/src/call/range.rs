@@ -121,7 +121,7 @@ impl Page {
             let rows = Arc::unwrap_or_clone(pack).rows.into_iter();
             let rows = rows.map(|(key, value)| (key, Ok(Row::Value(value))));
             let unreadable = unreadable.into_iter().map(|(key, problem)| (key, Err(problem)));
-            merged(rows, unreadable)
+            overlay(rows, unreadable)
         });
         let packed = packed.filter(|(key, _)| is_covered(*key));
         let recent = recent.into_iter().filter(|(key, _)| is_covered(*key));
@@ -181,13 +181,13 @@ fn overlaid(
         Ok(Row::Deleted) => None,
         Err(problem) => Some((key, Err(Box::new(problem)))),
     };
-    merged(packed, recent).filter_map(row).collect()
+    overlay(packed, recent).filter_map(row).collect()
 }
 
 type MayFail = (u128, Result<Row, TableError>);
 
 /// A row of the second iterator replaces the first one's row with the same key.
-fn merged(
+fn overlay(
     first: impl Iterator<Item = MayFail>,
     second: impl Iterator<Item = MayFail>,
 ) -> impl Iterator<Item = MayFail> {

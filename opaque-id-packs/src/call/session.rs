@@ -134,7 +134,7 @@ impl Session {
     pub(super) async fn read_meta(&mut self) -> Result<Meta, TableError> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_meta()).await;
-        self.table.read_meta(self.read_rows(answer)?)
+        self.table.decode_meta(self.read_rows(answer)?)
     }
 
     /// Returns whether there are settings.

@@ -130,7 +130,7 @@ fn a_transaction_does_not_make_the_key_of_an_index() {
             }
         }
     };
-    assert_eq!(ended, Err(table.index_in_transaction()));
+    assert_eq!(ended, Err(table.in_transaction("the first call of `with_index`")));
 }
 
 /// Returns the only text that every version of sqlx runs.

@@ -31,7 +31,7 @@ impl Calls {
             if session.state()?.index.is_none() {
                 // `fingerprint` runs no statement, and would go on with a key that a rollback has removed.
                 if session.is_in_transaction() {
-                    return Err(session.table.index_in_transaction());
+                    return Err(session.table.in_transaction("the first call of `with_index`"));
                 }
                 let key = session.table.derive_index()?;
                 write(&mut session, |contents| contents.keep_index(&key)).await?;
@@ -112,7 +112,11 @@ async fn write(
     }
 }
 
+/// Other calls of the process would go on with a dictionary that a rollback has removed.
 async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError> {
+    if session.is_in_transaction() {
+        return Err(session.table.in_transaction("`train`"));
+    }
     let mut attempts = Attempts::default();
     let added = loop {
         session.learn().await?;

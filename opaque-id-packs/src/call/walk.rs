@@ -64,7 +64,7 @@ impl<'c> Walk<'c> {
             }
             Source::Column(column, of) => (column, of),
         };
-        let read = session.sql().read_values(column, of, from, header, PAGE_ROWS);
+        let read = session.sql().read_values(column, of, from, header);
         let rows = session.query(read).await?;
         let values = session.table.statements.read_values(&rows);
         let mut values = values.ok_or_else(|| session.table.wrong_columns())?;

@@ -41,7 +41,7 @@ impl ValueSource {
 pub(crate) enum Write {
     /// The fingerprint only. The value was read from this column.
     Index(ValueSource),
-    /// No fingerprint, in place of another than the value's.
+    /// Clears a fingerprint that is not the value's.
     NoIndex(ValueSource),
     /// The encrypted value and the fingerprint, in place of the plaintext.
     Encrypted,
@@ -70,7 +70,7 @@ impl Builder<'_> {
         self.bind(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }
 
-    /// Returns the statement that reads up to `limit` values of one of the columns, from an id on, each with its fingerprint, or with no
+    /// Returns the statement that reads a page of values of one of the columns, from an id on, each with its fingerprint, or with no
     /// bytes for a missing one. The header matters to a source that names it.
     pub(crate) fn read_values(
         self,
@@ -78,7 +78,6 @@ impl Builder<'_> {
         source: ValueSource,
         from: u128,
         header: &[u8],
-        limit: i64,
     ) -> Statement {
         let quoted = column.quoted(self.dialect);
         let mut value = self.value_of(&quoted, source);
@@ -95,7 +94,7 @@ impl Builder<'_> {
         );
         let Quoted { table, id, .. } = &quoted;
         let has = column_of(&quoted, source);
-        let (mut parameters, mut is_stale) = (vec![Id(from), Integer(limit)], String::new());
+        let (mut parameters, mut is_stale) = (vec![Id(from), Integer(PAGE_ROWS)], String::new());
         if source == ValueSource::AllEncrypted {
             parameters.push(Bytes(header));
             is_stale = format!(" AND {}", super::is_stale(&has));

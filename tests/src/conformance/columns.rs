@@ -618,6 +618,10 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
         let _ = shop.sweep(&notes, &address, Duration::ZERO, |_| {}).await;
         assert_eq!(count(database, "profiles_notes_meta")?, 3);
     }
+    // The application writes a value back that it has read before, as it may after this sweep.
+    shop.update_profile(&trained).await?;
+    let kept = shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await?;
+    assert_eq!((kept.rows, kept.dictionaries, kept.dictionaries_left), (1, 0, 1));
     let swept = shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await?;
     assert_eq!((swept.dictionaries, swept.dictionaries_left), (1, 0));
     let mut expected = rows;
