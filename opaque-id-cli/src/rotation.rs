@@ -71,7 +71,7 @@ fn retire(entries: &str, old: impl std::fmt::Display) -> String {
         "3. Retire the secret with key id {old}, so that its ids are refused.
    - Convert the external ids that you have stored, with `opaque-id renew` or `Keyring::renew`. Users of the
      API convert theirs by fetching the rows again.
-   - Encrypt tables of packs again, with `opaque-id packs rekey`.
+   - Encrypt tables of packs and encrypted columns again, with `opaque-id packs rekey`.
    - Wait until neither `Keyring::opened_count` nor `Keyring::unconfirmed_count` of key id {old} grows on any instance. (Strangers
      can make the second grow: then confirm ids whose row was found, by `Keyring::confirm`, and look at the first.)
    - Remove the entry {old}:… from {entries}, and roll it out. Keep it in your secret store.

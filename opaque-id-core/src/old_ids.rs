@@ -48,7 +48,7 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 /// let half_a_year = Duration::from_secs(183 * 86_400);
 /// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
 ///
-/// let orders = OldIds::<Order>::builder(IdRange::all().up_to(last), now..now + half_a_year)
+/// let orders = OldIds::<Order>::builder(IdRange::all().up_to(last), now..now + half_a_year) // fixed dates in an application
 ///     .integers()
 ///     .build(&keyring)?;
 ///

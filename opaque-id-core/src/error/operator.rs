@@ -14,7 +14,7 @@ use crate::key_id::KeyId;
 #[derive(Error)]
 #[non_exhaustive]
 pub enum KeyringError {
-    /// The environment variable is not set or not Unicode.
+    /// The environment variable is not set.
     #[error(
         "{variable} is not set; expected comma-separated `key_id:64 hex digits` entries, the first of \
          which seals (`opaque-id keygen` generates one)"
@@ -71,7 +71,7 @@ pub enum KeyringError {
     )]
     #[non_exhaustive]
     Domain {
-        /// Two resources have the same domain and different kinds of keys, so they would share subkeys.
+        /// The domain.
         domain: &'static str,
         /// The second resource's prefix.
         resource: &'static str,

@@ -49,10 +49,7 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys};
 /// the first opening in a thread, nothing here allocates or locks. Secrets are wiped on drop, and `Debug`
 /// shows only key ids.
 ///
-/// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret
-/// and keep the old one for opening: every id has another text now. Convert old ids with
-/// [`renew`](Self::renew). Retire the old secret when [`opened_count`](Self::opened_count) shows that no
-/// client sends its ids any more.
+/// `docs/OPERATIONS.md` has the steps of a rotation.
 ///
 /// A domain belongs to one kind of key. If two resources disagree, [`prepare`](Self::prepare) returns an
 /// error; without it, the first use of the second resource panics.
