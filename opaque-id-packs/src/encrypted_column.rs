@@ -171,7 +171,7 @@ macro_rules! encrypted_column {
                 /// It computes for a second or two without yielding, and for a second per megabyte of samples if they have groups.
                 ///
                 /// # Errors
-                /// [`PackError`](crate::PackError), also if there are too few samples.
+                /// [`PackError`](crate::PackError), also if there are too few samples, or in a transaction.
                 fn train<'v>(
                     &self,
                     samples: impl IntoIterator<Item = &'v V>,

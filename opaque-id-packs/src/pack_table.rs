@@ -234,7 +234,7 @@ macro_rules! pack_table {
                 /// tokio's `spawn_blocking`, or run `opaque-id packs train` instead.
                 ///
                 /// # Errors
-                /// [`PackError`](crate::PackError), for example if there are too few rows.
+                /// [`PackError`](crate::PackError), if there are too few rows, or in a transaction.
                 fn train(&self, bytes: usize) -> () {
                     self.0.train(bytes)
                 }

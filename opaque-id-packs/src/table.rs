@@ -431,7 +431,7 @@ impl Table {
     }
 
     pub(crate) fn in_transaction(&self, call: &str) -> TableError {
-        self.settings_problem(&format!("expected {call} outside of a transaction, found one"))
+        self.settings_problem(format!("expected {call} outside of a transaction, found one"))
     }
 
     pub(crate) fn derive_index(&self) -> Result<Box<IndexKey>, TableError> {
