@@ -14,7 +14,7 @@
 //! struct SendWelcomeMail {
 //!     #[serde(with = "opaque_id_core::trusted")]
 //!     user: Internal<User>,
-//!     #[serde(default, with = "opaque_id_core::trusted")] // a job may lack an optional field only by `default`
+//!     #[serde(default, with = "opaque_id_core::trusted")] // a job may lack the field
 //!     invited_by: Option<Internal<User>>,
 //! }
 //!
