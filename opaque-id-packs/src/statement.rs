@@ -13,7 +13,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
-pub(crate) use self::columns::{PAGE_ROWS, ValueSource, Write};
+pub(crate) use self::columns::{ConvertedRow, PAGE_ROWS, ValueSource, Write};
 use crate::id_column::IdColumn;
 use crate::stored::{StoredRow, Tier};
 

@@ -12,7 +12,7 @@ use crate::column::ColumnName;
 use crate::error::{TableError, add};
 use crate::format::{Kind, Value};
 use crate::index::FINGERPRINT;
-use crate::statement::{ValueSource, Write};
+use crate::statement::{ConvertedRow, ValueSource, Write};
 use crate::stored::StoredRow;
 
 /// How often a run looks for rows that the application has changed meanwhile.
@@ -208,7 +208,7 @@ impl Write {
         }
     }
 
-    /// Returns the rows to write: their fingerprints, their new values, and the values that were read.
+    /// Returns the rows to write.
     async fn prepare(
         self,
         session: &mut Session,
@@ -216,7 +216,7 @@ impl Write {
         page: Vec<StoredRow>,
         read: &Reader<'_>,
         converted: &mut Converted,
-    ) -> Result<Vec<StoredRow>, TableError> {
+    ) -> Result<Vec<ConvertedRow>, TableError> {
         let mut values = Vec::new();
         for found in page {
             let decoded = match self.source() {
@@ -239,15 +239,13 @@ impl Write {
             session.ensure_keys(groups, true).await?;
         }
         let mut rows = Vec::new();
-        for (found, value, index) in values {
-            if matches!(self, Self::Index(_)) && found.index == index {
+        for (found, value, fingerprint) in values {
+            if matches!(self, Self::Index(_)) && found.index == fingerprint {
                 continue;
             }
-            match self.new_value(session, column, found.id, value) {
-                Ok(new) => {
-                    let len = i64::try_from(new.len()).unwrap_or(i64::MAX);
-                    rows.push(StoredRow::new(found.id, len, [index, new, found.body].concat()));
-                }
+            let (id, read) = (found.id, found.body);
+            match self.new_value(session, column, id, value) {
+                Ok(new) => rows.push(ConvertedRow { id, fingerprint, new, read }),
                 Err(problem) => converted.add(problem),
             }
         }
@@ -279,14 +277,14 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        rows: Vec<StoredRow>,
+        rows: Vec<ConvertedRow>,
         converted: &mut Converted,
     ) -> Result<(), TableError> {
         let mut left = split(rows);
         while let Some(rows) = left.pop() {
             let write = session.sql().convert(column, self, &rows);
             let result = session.try_rows(write).await?;
-            let location = |row: &StoredRow| session.table.location(Kind::Value, row.id);
+            let location = |row: &ConvertedRow| session.table.location(Kind::Value, row.id);
             match (result, &rows[..]) {
                 (Ok(written), _) => {
                     converted.rows += written;
@@ -308,7 +306,7 @@ impl Write {
                     left.extend(rows.into_iter().rev().map(|row| vec![row]));
                 }
                 (Err(_), _) => {
-                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[StoredRow]>::to_vec));
+                    left.extend(rows.rchunks(rows.len().div_ceil(2)).map(<[ConvertedRow]>::to_vec));
                 }
             }
         }
@@ -320,7 +318,7 @@ impl Write {
         self,
         session: &mut Session,
         column: &ColumnName,
-        rows: &[StoredRow],
+        rows: &[ConvertedRow],
         written: u64,
         converted: &mut Converted,
     ) -> Result<(), TableError> {
@@ -328,11 +326,9 @@ impl Write {
         let first = rows.first().map_or(0, |row| row.id);
         let mut pages = Walk::from(Source::Column(column, self.source()), first);
         for found in pages.next(session, &EVERY_BODY).await?.unwrap_or_default() {
-            let is_same =
-                |row: &&StoredRow| row.id == found.id && read_part(row) == Some(&*found.body);
+            let is_same = |row: &&ConvertedRow| row.id == found.id && row.read == found.body;
             let Some(row) = rows.iter().find(is_same) else { continue };
-            let is_written = matches!(self, Self::Index(_))
-                && row.body.get(..FINGERPRINT) == Some(&*found.index);
+            let is_written = matches!(self, Self::Index(_)) && row.fingerprint == found.index;
             if !is_written && lost > 0 {
                 let location = session.table.location(Kind::Value, row.id);
                 let reason = "a trigger, rule or policy leaves the row as it is";
@@ -345,20 +341,16 @@ impl Write {
     }
 }
 
-/// Returns the value that was read, of a row that will be written.
-fn read_part(row: &StoredRow) -> Option<&[u8]> {
-    row.body.get(FINGERPRINT + usize::try_from(row.version).ok()?..)
-}
-
 /// Splits rows into statements of limited sizes. The last one runs first.
-fn split(rows: Vec<StoredRow>) -> Vec<Vec<StoredRow>> {
+fn split(rows: Vec<ConvertedRow>) -> Vec<Vec<ConvertedRow>> {
     let (mut statements, mut bytes) = (Vec::<Vec<_>>::new(), usize::MAX);
     for row in rows {
-        bytes = bytes.saturating_add(row.body.len());
+        let len = FINGERPRINT + row.new.len() + row.read.len();
+        bytes = bytes.saturating_add(len);
         match statements.last_mut().filter(|_| bytes <= STATEMENT_BYTES as usize) {
             Some(statement) => statement.push(row),
             None => {
-                bytes = row.body.len();
+                bytes = len;
                 statements.push(vec![row]);
             }
         }

@@ -49,6 +49,24 @@ pub(crate) enum Write {
     Plaintext,
 }
 
+/// A row that a conversion writes.
+#[derive(Clone)]
+pub(crate) struct ConvertedRow {
+    pub(crate) id: u128,
+    pub(crate) fingerprint: Vec<u8>,
+    pub(crate) new: Vec<u8>,
+    /// The value that was read.
+    pub(crate) read: Vec<u8>,
+}
+
+impl ConvertedRow {
+    /// The length of the new value takes the place of the version.
+    fn list_item(&self) -> StoredRow {
+        let len = i64::try_from(self.new.len()).unwrap_or(i64::MAX);
+        StoredRow::new(self.id, len, [&*self.fingerprint, &self.new, &self.read].concat())
+    }
+}
+
 impl Builder<'_> {
     /// Returns the statement that replaces a value of a column, if it is still the one that was read. Without a value, only a mark remains
     /// of it, and its fingerprint is deleted.
@@ -113,13 +131,12 @@ impl Builder<'_> {
         self.bind(&sql, &parameters, columns)
     }
 
-    /// Returns the statement that writes rows that still have the value that was read. The body of each row is a fingerprint, the new value,
-    /// and the value that was read. The length of the new value takes the place of the version.
+    /// Returns the statement that writes rows that still have the value that was read.
     pub(crate) fn convert(
         self,
         column: &ColumnName,
         write: Write,
-        rows: &[StoredRow],
+        rows: &[ConvertedRow],
     ) -> Statement {
         let quoted = column.quoted(self.dialect);
         let start = FINGERPRINT + 1;
@@ -172,7 +189,8 @@ impl Builder<'_> {
                 "{update} {table} AS c SET {sets} FROM (SELECT * FROM {rows_of} AS l LIMIT {PAGE_ROWS}) AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
             ),
         });
-        self.bind(&sql, &[List(rows)], &[])
+        let rows: Vec<_> = rows.iter().map(ConvertedRow::list_item).collect();
+        self.bind(&sql, &[List(&rows)], &[])
     }
 
     /// Finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
