@@ -75,6 +75,7 @@ pub(crate) struct ForeignKey {
     pub(crate) from: Place,
     pub(crate) to: Place,
     pub(crate) drop: String,
+    /// It is empty if the role may not see the key's rules.
     pub(crate) add: String,
 }
 

@@ -93,12 +93,11 @@ const INDEXES: &str = "
         COALESCE(CONCAT('(', sub_part, ')'), '')) ORDER BY seq_in_index) AS CHAR) AS `columns`
     FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, BINARY table_name, index_name";
 
-/// A `MODIFY` would break the tables with update triggers, foreign keys of several columns or to and from
+/// A `MODIFY` would break the tables with triggers, foreign keys of several columns or to and from
 /// other schemas, constraints, generated columns, full-text indexes, indexes on expressions, system
 /// versioning, or partitions.
 const OBSTACLES: &str = "
-    SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
-    WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
+    SELECT CAST(event_object_table AS CHAR) AS name FROM information_schema.triggers WHERE event_object_schema = DATABASE()
     UNION
     SELECT CAST(table_name AS CHAR) FROM information_schema.table_constraints
     WHERE table_schema = DATABASE() AND constraint_type = 'CHECK'
@@ -168,11 +167,12 @@ async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Ch
     Ok(columns)
 }
 
-/// No limit of the server hides rows or names on this connection.
+/// No setting of the server hides or changes rows or names on this connection.
 async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let limit = "SET sql_select_limit = 18446744073709551615, group_concat_max_len = 65536";
-    sqlx::raw_sql(limit).execute(&mut connection).await?;
+    let settings =
+        "SET sql_select_limit = 18446744073709551615, group_concat_max_len = 65536, sql_mode = ''";
+    sqlx::raw_sql(settings).execute(&mut connection).await?;
     Ok(connection)
 }
 
@@ -224,6 +224,7 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
         let orphans = connection.number(format!("SELECT {}", orphans(key))).await?;
         let problem = match indexes.iter().any(is_unique) {
             true if orphans > 0 => "references rows that do not exist",
+            true if key.add.is_empty() => "has rules that this role may not see",
             true => continue,
             // MySQL adds such a foreign key only in a session that allows it.
             false => "references a column without a unique index",
@@ -417,7 +418,12 @@ fn script(
         return Vec::new();
     }
     let affected = affected(drafts, foreign_keys);
-    let mut convertible = Vec::new();
+    // The role of the check may not have seen all triggers and constraints.
+    let names: Vec<_> = converted.keys().map(|name| text(name)).collect();
+    let names = names.join(", ");
+    let mut convertible = vec![format!(
+        "(SELECT COUNT(*) FROM ({OBSTACLES}) AS obstacles WHERE name IN ({names})) = 0"
+    )];
     let mut copies = Vec::new();
     let mut alters = Vec::new();
     let mut notes = Vec::new();
@@ -523,7 +529,7 @@ fn script(
     script.extend([
         "SET SESSION sql_mode = @opaque_id_mode, SESSION sql_safe_updates = @opaque_id_safe;".to_owned(),
         "SELECT CASE WHEN @opaque_id_ok THEN 'done' WHEN @opaque_id_begun THEN 'STOPPED HALF-WAY: the old rows are in the …_before_opaque_id tables'
-    ELSE 'nothing was changed: not all rows can be converted' END AS opaque_id;".into(),
+    ELSE 'nothing was changed: not all rows can be converted, or a table has a trigger or constraint that the check did not see' END AS opaque_id;".into(),
     ]);
     if !notes.is_empty() {
         script.push(OLD_ROWS.into());
@@ -579,14 +585,15 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
     let constraint = row.constraint_name.as_ref()?;
     let (table, name) = (quote(&row.table_name), quote(constraint));
     let (to_table, to_column) = (row.referenced_table.clone()?, row.referenced_column.clone()?);
-    let add = format!(
-        "ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {} ({}) ON UPDATE {} ON DELETE {};",
-        quote(&row.column_name),
-        quote(&to_table),
-        quote(&to_column),
-        row.update_rule.as_deref().unwrap_or("RESTRICT"),
-        row.delete_rule.as_deref().unwrap_or("RESTRICT"),
-    );
+    let rules = row.update_rule.as_ref().zip(row.delete_rule.as_ref());
+    let add = rules.map_or_else(String::new, |(update, delete)| {
+        format!(
+            "ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {} ({}) ON UPDATE {update} ON DELETE {delete};",
+            quote(&row.column_name),
+            quote(&to_table),
+            quote(&to_column),
+        )
+    });
     Some(ForeignKey {
         name: constraint.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),

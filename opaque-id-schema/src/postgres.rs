@@ -124,11 +124,11 @@ const ROWS: &str = "
     ORDER BY cl.relname, a.attnum, con.conname";
 
 const INDEXES: &str = r#"
-    SELECT cl.relname::text AS "table", i.indisunique AND i.indisvalid AND i.indpred IS NULL AS is_unique,
+    SELECT cl.relname::text AS "table", i.indisunique AND i.indimmediate AS is_unique,
         (SELECT string_agg(coalesce(a.attname, ''), ',' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY AS k (attnum, n)
             LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.n <= i.indnkeyatts) AS columns
     FROM pg_index i JOIN pg_class cl ON cl.oid = i.indrelid JOIN pg_namespace ns ON ns.oid = cl.relnamespace
-    WHERE ns.nspname = $1"#;
+    WHERE ns.nspname = $1 AND i.indisvalid AND i.indpred IS NULL"#;
 
 /// Makes a new connection find functions, operators and types in PostgreSQL's own schema, whatever the
 /// database's settings are: only there, or first there if it `finds_tables`. Returns the schemas of the

@@ -217,9 +217,9 @@ async fn read(
 }
 
 const INDEXES: &str = r#"
-    SELECT m.name AS "table", l."unique" AND NOT l.partial AS is_unique,
+    SELECT m.name AS "table", l."unique" AS is_unique,
         (SELECT group_concat(coalesce(name, '')) FROM pragma_index_info(l.name)) AS columns
-    FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table'"#;
+    FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table' AND NOT l.partial"#;
 
 pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;

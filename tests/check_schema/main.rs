@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         ("columns_that_are_not_judged_are_named", names_what_it_does_not_judge),
         ("tables_of_maps_are_checked", checks_maps),
         ("no_code_of_other_roles_runs", runs_no_code_of_others),
+        ("a_script_sees_what_the_check_did_not", sees_more_than_the_check),
         ("a_connection_without_a_schema_is_an_error", needs_a_schema),
     ];
     let on = |kind| {
@@ -555,6 +556,8 @@ fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 2",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, n INT);
              CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET NEW.n = 1",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY);
+             CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.id = COALESCE(NEW.id, UUID())",
             // MariaDB does not read the comment.
             "SET SESSION foreign_key_checks = 1 /*!80400 , SESSION restrict_fk_on_non_standard_key = 0 */;
              CREATE TABLE p (id CHAR(36) PRIMARY KEY, x CHAR(36), KEY (x), FOREIGN KEY (x) REFERENCES p (id));
@@ -751,6 +754,55 @@ fn checks_maps(database: &Database) -> Verdict {
     create("CREATE UNIQUE INDEX three ON orders (public_id)")?;
     let report = check(database)?;
     assert!(report.findings.iter().all(|finding| finding.column == "id"), "{report}");
+    let incomplete = match database.kind {
+        Engine::Postgres => {
+            "DROP INDEX one; ALTER TABLE one_ids ADD UNIQUE (uuid) DEFERRABLE; ALTER TABLE two_ids ADD hash BIGINT NOT NULL;
+             CREATE INDEX hashed ON two_ids (hash) WHERE id > 9"
+        }
+        Engine::Sqlite => "DROP INDEX one; CREATE UNIQUE INDEX one ON one_ids (uuid) WHERE id > 9",
+        Engine::Mysql | Engine::Mariadb => return Ok(Passed),
+    };
+    create(incomplete)?;
+    let report = check(database)?;
+    assert!(places(&report.findings).contains(&"one_ids.uuid".to_owned()), "{report}");
+    let finds_hashed = places(&report.findings).contains(&"two_ids.uuid".to_owned());
+    assert_eq!(finds_hashed, database.kind == Engine::Postgres, "{report}");
+    Ok(Passed)
+}
+
+/// On MySQL and MariaDB, a role sees few triggers, constraints and rules.
+fn sees_more_than_the_check(database: &Database) -> Verdict {
+    if !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
+        return Ok(NotApplicable);
+    }
+    let (reader, name) = (format!("reader_{}", database.name()), database.name());
+    database
+        .execute(&format!("CREATE USER {reader}@'%'; GRANT SELECT ON {name}.* TO {reader}@'%'"))?;
+    let (_, server) = database.url.split_once('@').ok_or("a URL without a user")?;
+    let as_reader = format!("mysql://{reader}@{server}");
+    for obstacle in [
+        "CREATE TRIGGER g BEFORE UPDATE ON users FOR EACH ROW SET NEW.n = 5",
+        "ALTER TABLE users ADD CHECK (CHAR_LENGTH(id) > 20)",
+        "CREATE TABLE pets (id BIGINT PRIMARY KEY, user_id CHAR(36),
+             FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE)",
+    ] {
+        database.execute(&format!(
+            "CREATE TABLE users (id CHAR(36) PRIMARY KEY, n INT); INSERT INTO users VALUES ('{UUID}', 1); {obstacle}"
+        ))?;
+        let script = check_without(&as_reader, &[])?.to_string();
+        let printed = run(database, Runner::Client { stops: false }, &script)?;
+        let rule = "SELECT CAST(COALESCE(MAX(delete_rule), 'CASCADE') AS CHAR)
+            FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()";
+        assert_eq!(database.text(rule)?, "CASCADE", "{script}");
+        assert_eq!(database.text("SELECT CAST(n AS CHAR) FROM users")?, "1", "{script}");
+        let is_text = database.text("SELECT CAST(id AS CHAR) FROM users");
+        let sees_rules = obstacle.contains("CASCADE") && printed.contains("done");
+        assert!(sees_rules || is_text.is_ok_and(|id| id == UUID), "{script}{printed}");
+        database.execute(
+            "DROP TABLE IF EXISTS pets, users, pets_before_opaque_id, users_before_opaque_id",
+        )?;
+    }
+    database.execute(&format!("DROP USER {reader}@'%'"))?;
     Ok(Passed)
 }
 
