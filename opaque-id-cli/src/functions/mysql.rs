@@ -29,6 +29,17 @@ pub(super) fn install(
 "
             );
         }
+        // A function keeps the mode and the collation of its creation.
+        sql += "
+SET @opaque_id_sql_mode = @@SESSION.sql_mode, @opaque_id_collation = @@SESSION.collation_connection;
+SET SESSION sql_mode = '', SESSION collation_connection = ascii_bin;
+";
+        for resource in resources {
+            sql += &functions(&Server { dialect, schema }, resource);
+        }
+        sql += "
+SET SESSION sql_mode = @opaque_id_sql_mode, SESSION collation_connection = @opaque_id_collation;
+";
     }
     sql += "START TRANSACTION;\n";
     for resource in resources {
@@ -48,17 +59,6 @@ INSERT INTO {schema}.subkeys_{prefix} (key_id, seals, {columns}) VALUES
     if only_subkeys {
         return sql;
     }
-    // A function keeps the mode and the collation of its creation.
-    sql += "
-SET @opaque_id_sql_mode = @@SESSION.sql_mode, @opaque_id_collation = @@SESSION.collation_connection;
-SET SESSION sql_mode = '', SESSION collation_connection = ascii_bin;
-";
-    for resource in resources {
-        sql += &functions(&Server { dialect, schema }, resource);
-    }
-    sql += "
-SET SESSION sql_mode = @opaque_id_sql_mode, SESSION collation_connection = @opaque_id_collation;
-";
     sql += &format!("\n-- Who may use them:\n-- GRANT EXECUTE ON {schema}.* TO analyst;\n");
     for SqlResource { prefix, .. } in resources {
         sql += &usage(schema, prefix);
@@ -107,16 +107,20 @@ impl Server<'_> {
         }
     }
 
-    /// Another mode of MySQL's session would silently give other ids, so this condition is true or raises an
-    /// error.
-    fn guard(&self) -> &'static str {
+    /// Another mode of the session would silently give other ids, so this condition is true or raises an error.
+    /// MariaDB from 11.2 on lacks the mode of a function that an older server has stored.
+    fn guard(&self) -> String {
+        let expected = "expected block_encryption_mode aes-128-ecb";
         match self.dialect {
-            FunctionDialect::Mariadb => "TRUE",
-            _ => {
+            FunctionDialect::Mariadb => format!(
+                "IF(AES_ENCRYPT('', X'000102030405060708090a0b0c0d0e0f'{}) = X'954f64f2e4e86e9eee82d20216684899', \
+                 TRUE, 18446744073709551615 + LENGTH('{expected}: create the functions again'))",
+                self.mode()
+            ),
+            _ => format!(
                 "IF(@@SESSION.block_encryption_mode = 'aes-128-ecb', TRUE, \
-                 UUID_TO_BIN(CONCAT('expected block_encryption_mode aes-128-ecb, found ', \
-                 @@SESSION.block_encryption_mode)) IS NULL)"
-            }
+                 UUID_TO_BIN(CONCAT('{expected}, found ', @@SESSION.block_encryption_mode)) IS NULL)"
+            ),
         }
     }
 }

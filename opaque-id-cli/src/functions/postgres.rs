@@ -29,16 +29,17 @@ SET LOCAL search_path = pg_catalog, pg_temp;
         sql += &guard(schema, resource.prefix);
         sql += &subkeys(schema, resource);
     }
-    if only_subkeys {
-        return sql + "COMMIT;\n";
-    }
     let both = |SqlResource { prefix, .. }: &SqlResource<'_>| {
         format!("{schema}.seal_{prefix}, {schema}.open_{prefix}")
     };
+    // A restored database may lack it.
     for functions in resources.iter().map(both) {
         sql += &format!("REVOKE ALL ON FUNCTION {functions} FROM PUBLIC;\n");
     }
     sql += "COMMIT;\n";
+    if only_subkeys {
+        return sql;
+    }
     sql += &format!("\n-- Who may use them:\n-- GRANT USAGE ON SCHEMA {schema} TO analyst;\n");
     for functions in resources.iter().map(both) {
         sql += &format!("-- GRANT EXECUTE ON FUNCTION {functions} TO analyst;\n");
