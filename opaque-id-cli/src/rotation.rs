@@ -5,6 +5,9 @@ use opaque_id_core::keyring::KeyId;
 
 use crate::args::Secrets;
 
+const FUNCTIONS: &str =
+    "   - If a database has SQL functions, run the script of `opaque-id sql functions --rotate`.";
+
 /// The steps name key ids and never show a secret.
 pub(crate) fn plan(keyring: &Keyring, secrets: &Secrets) -> String {
     let entries = match (&secrets.keys_file, &secrets.shared_keys_file) {
@@ -50,6 +53,7 @@ fn append(entries: &str, old: u8, new: u8) -> String {
    - Put the output of `opaque-id keygen --key-id {new}` at the end of {entries}: {old}:…,{new}:…
    - Roll it out to every instance, and wait until no instance without it is left. `opaque-id keys` then prints the
      same lines everywhere.
+{FUNCTIONS} Export subkeys again.
    Nothing changes for clients. To undo it, remove the entry.
 "
     )
@@ -61,6 +65,7 @@ fn front(entries: &str, old: u8, new: u8) -> String {
    - Tell the users of the API before: the text of every id changes. Old texts remain valid until step 3, but users
      who compare ids, or store them as keys (caches, webhooks, deduplication), take the new texts for new rows.
    - Change {entries} to {new}:…,{old}:…, and roll it out. Instances of before and after open each other's ids.
+{FUNCTIONS}
    To undo it, move the entry back to the end. Both secrets still open.
 "
     )
@@ -71,10 +76,12 @@ fn retire(entries: &str, old: impl std::fmt::Display) -> String {
         "3. Retire the secret with key id {old}, so that its ids are refused.
    - Convert the external ids that you have stored, with `opaque-id renew` or `Keyring::renew`. Users of the
      API convert theirs by fetching the rows again.
-   - Encrypt tables of packs and encrypted columns again, with `opaque-id packs rekey`.
+   - Encrypt tables of packs and encrypted columns again, with `opaque-id packs rekey`. `opaque-id keys --retire {old}`
+     shows whether a database still needs the secret.
    - Wait until neither `Keyring::opened_count` nor `Keyring::unconfirmed_count` of key id {old} grows on any instance. (Strangers
      can make the second grow: then confirm ids whose row was found, by `Keyring::confirm`, and look at the first.)
    - Remove the entry {old}:… from {entries}, and roll it out. Keep it in your secret store.
+{FUNCTIONS}
    To undo it, put the entry back at the end.
 "
     )

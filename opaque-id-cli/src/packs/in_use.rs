@@ -74,11 +74,12 @@ async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
     let sql = match database.dialect() {
         // A domain counts by its type. A table that the role cannot read is listed too, so that reading it is an error.
         Dialect::Postgres => {
-            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname), CAST(NULL AS bytea) \
+            "WITH RECURSIVE bytes (oid) AS (SELECT CAST(CAST('bytea' AS regtype) AS oid) \
+             UNION SELECT t.oid FROM pg_type AS t JOIN bytes ON bytes.oid = t.typbasetype) \
+             SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname), CAST(NULL AS bytea) \
              FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-             JOIN pg_type AS t ON t.oid = a.atttypid \
+             JOIN bytes ON bytes.oid = a.atttypid \
              WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped \
-             AND CAST('bytea' AS regtype) IN (t.oid, t.typbasetype) \
              AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2"
         }
         Dialect::MySql => {

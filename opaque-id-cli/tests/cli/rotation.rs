@@ -31,10 +31,15 @@ fn a_plan_has_three_steps() {
     assert_eq!(steps(&plan), ["1", "2", "3"], "{plan}");
     // Key ids are reused in a cycle.
     assert!(plan.contains("`opaque-id keygen --key-id 0`"), "{plan}");
-    for line in ["at the end of OPAQUE_ID_KEYS: 3:…,0:…", "to 0:…,3:…", "of key id 3 grows"]
-    {
+    for line in [
+        "at the end of OPAQUE_ID_KEYS: 3:…,0:…",
+        "to 0:…,3:…",
+        "of key id 3 grows",
+        "keys --retire 3",
+    ] {
         assert!(plan.contains(line), "{line}: {plan}");
     }
+    assert_eq!(plan.matches("`opaque-id sql functions --rotate`").count(), 3, "{plan}");
 }
 
 #[test]

@@ -1188,9 +1188,16 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
         &format!("{mark}the\nphoto{mark} {other}"),
         &format!("({photos}), ({photo}), ({photo})"),
     )?;
+    let domain = match database.kind {
+        Engine::Postgres => {
+            database.execute("CREATE DOMAIN image AS bytea; CREATE DOMAIN photo AS image")?;
+            "photo"
+        }
+        _ => other,
+    };
     // The application's tables can have the names of tables with groups.
     database.execute(&format!(
-        "CREATE TABLE old_packs (photo {other}); CREATE TABLE old_keys (hash {other}); \
+        "CREATE TABLE old_packs (photo {domain}); CREATE TABLE old_keys (hash {other}); \
          INSERT INTO old_packs VALUES ({photo}), ({photo}), ({photo}); \
          INSERT INTO old_packs SELECT body FROM customers_email_meta; \
          INSERT INTO old_packs SELECT {empty} FROM customers AS a JOIN customers_email_meta AS b ON true JOIN visits_meta AS c ON true"

@@ -45,7 +45,7 @@ impl fmt::Display for Index {
 /// A text is not a valid name of a mapping table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"
+    "invalid table name {name:?}: expected at most 58 of a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"
 )]
 pub struct InvalidTableName {
     name: String,
@@ -98,6 +98,10 @@ pub fn create_sql(
     is_shared: bool,
 ) -> Result<String, InvalidTableName> {
     check_name(table)?;
+    // PostgreSQL cuts off longer names.
+    if index.name(table).len() > 63 {
+        return Err(InvalidTableName { name: table.into() });
+    }
     let (id, uuid, hash) = match dialect {
         Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "INTEGER"),
         Dialect::MySql => ("BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "INT"),
@@ -187,5 +191,7 @@ mod tests {
         for bad in ["", "Ids", "2ids", "a.b.c", "a b", "ids;", "ü", "a.", "\"a\""] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
+        let create = |len| create_sql(Dialect::Postgres, &"a".repeat(len), Index::Hashed, false);
+        assert!(create(58).is_ok() && create(59).is_err());
     }
 }
