@@ -252,6 +252,7 @@ fn no_keyring<E: Error>() -> E {
 }
 
 /// Returns whether an id found no keyring.
+#[cfg_attr(not(any(feature = "actix-web4", feature = "axum-core05")), expect(dead_code))]
 pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F::Output, bool) {
     struct Entered(Option<Option<Keyring>>);
 

@@ -50,7 +50,7 @@ pub(super) const fn longest_list(dialect: Dialect) -> usize {
     }
 }
 
-/// SQLite's type of the greatest UUID of an empty table.
+/// SQLite's type of the greatest UUID of an empty table, and the type that a check reports for a missing table.
 pub(super) const EMPTY: &str = "null";
 
 const NO_INDEX: &str = "no index";
@@ -446,19 +446,30 @@ impl Table {
                     "SELECT '{column}', typeof(m.uuid) FROM (SELECT max(m.{uuid}) AS uuid FROM {name} AS m) AS m WHERE typeof(m.uuid) <> 'blob'"
                 );
             }
-            let mut index = self.no_index(dialect);
-            if dialect != Dialect::MySql {
+            let index = self.no_index(dialect);
+            if dialect == Dialect::Postgres {
                 return index;
             }
+            // Another call checks a table that does not exist yet.
+            let (of, table) = self.name.split_once('.').unwrap_or(("main", self.name));
+            let missing = |tables: &str| {
+                format!("SELECT '', '{EMPTY}' WHERE NOT EXISTS (SELECT 1 FROM {tables})")
+            };
+            if dialect == Dialect::Sqlite {
+                let tables = format!("{of}.sqlite_master WHERE name = '{table}' COLLATE NOCASE");
+                return format!("{index} UNION ALL {}", missing(&tables));
+            }
             // sqlx 0.8 reads no text from the column itself, because its collation is binary.
-            index = if self.is_of_rows { String::new() } else { format!(" UNION ALL {index}") };
-            let table = self.name.split_once('.').map_or(self.name, |(_, table)| table);
+            let index = if self.is_of_rows { String::new() } else { format!(" UNION ALL {index}") };
             let (schema, Self { id, uuid, .. }) = (self.schema(), self);
+            let missing = missing(&format!(
+                "information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = '{table}'"
+            ));
             format!(
                 "SELECT COLUMN_NAME, CAST(COLUMN_TYPE AS CHAR) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
-                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index}{}",
+                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index} UNION ALL {missing}{}",
                 dialect.all_rows()
             )
         };

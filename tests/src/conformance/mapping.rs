@@ -753,6 +753,9 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
                 "DROP INDEX {table}_{column}{on}; CREATE {unique} INDEX {table}_{column} ON {table} {columns}"
             ))?;
             let map = map::<S>(index);
+            database.execute(&format!("ALTER TABLE {table} RENAME TO elsewhere"))?;
+            error(shop.issue(&map).await);
+            database.execute(&format!("ALTER TABLE elsewhere RENAME TO {table}"))?;
             let calls = [
                 error(shop.issue(&map).await),
                 error(shop.find(&map, random(1)[0]).await),

@@ -329,7 +329,8 @@ fn nobody_may_execute_by_default(database: &Database) -> Result {
     database.execute(&create)?;
     if database.kind == Engine::Postgres {
         // A dump that was restored without privileges has this grant.
-        database.execute(&format!("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO PUBLIC"))?;
+        database
+            .execute(&format!("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO PUBLIC"))?;
         database.execute(&functions.script(OLD, &["--rotate"])?)?;
     }
     let seal = functions.seal(&functions.literal(KEYS[0]));
