@@ -80,6 +80,8 @@ pub struct Json<T>(
     pub T,
 );
 
+opaque_id_web::__deref! { Path Query Form Json }
+
 impl<T: Serialize> Responder for Json<T> {
     type Body = <web::Json<T> as Responder>::Body;
 

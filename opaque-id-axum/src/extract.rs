@@ -113,6 +113,8 @@ pub struct Json<T>(
     pub T,
 );
 
+opaque_id_web::__deref! { Path Query Form Json }
+
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         axum::Json(self.0).into_response()

@@ -43,6 +43,8 @@ macro_rules! extractors {
 
 structs! { Path Query Form Json }
 
+opaque_id_web::__deref! { Path Query Form Json }
+
 extractors! {
     FromRequestParts for Path: from_request_parts(parts: &mut Parts), &parts.extensions, Self, |it| Self(it.0);
     FromRequestParts for Query: from_request_parts(parts: &mut Parts), &parts.extensions, Self, |it| Self(it.0);

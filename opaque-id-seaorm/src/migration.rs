@@ -32,7 +32,8 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use crate::mapping::run::dialect;
 use crate::{Internal, UuidMap};
 
-/// Returns the primary key column of a resource's table. An integer is auto-incremented.
+/// Returns the primary key column of a resource's table. An integer is auto-incremented. If a mapping table
+/// makes the integers, use [`id_column`] with `primary_key()`.
 pub fn pk_id<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,

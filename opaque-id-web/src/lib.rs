@@ -3,6 +3,27 @@
 #![doc(html_root_url = "https://docs.rs/opaque-id-web/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+/// Dereferences extractors to their content.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __deref {
+    ($($name:ident)*) => {$(
+        impl<T> ::core::ops::Deref for $name<T> {
+            type Target = T;
+
+            fn deref(&self) -> &T {
+                &self.0
+            }
+        }
+
+        impl<T> ::core::ops::DerefMut for $name<T> {
+            fn deref_mut(&mut self) -> &mut T {
+                &mut self.0
+            }
+        }
+    )*};
+}
+
 #[cfg(feature = "actix-web4")]
 pub mod actix;
 #[cfg(feature = "axum-core05")]

@@ -46,7 +46,7 @@ pub enum IdError {
         prefixes: &'static [&'static str],
     },
     /// The value is not a text, such as a number or percent-encoded bytes that are not UTF-8.
-    #[error("not a string of UTF-8")]
+    #[error("expected a string of UTF-8")]
     NotText,
     /// The text is not an id of a [`RuntimeResource`](crate::keyring::RuntimeResource).
     #[error("invalid id: {0}")]

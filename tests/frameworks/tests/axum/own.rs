@@ -84,7 +84,7 @@ fn a_rejection_has_the_reason() {
         "Some(\"user\") 404 Not Found not a `user` id: it does not start with the prefix and an underscore"
     );
     assert!(answer(&retired).contains("the keyring has no secret with key id 1"));
-    assert_eq!(answer("%FF"), "None 404 Not Found not a string of UTF-8");
+    assert_eq!(answer("%FF"), "None 404 Not Found expected a string of UTF-8");
 }
 
 #[test]
