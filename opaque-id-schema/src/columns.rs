@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::maps;
 use crate::names::{is_id_name, is_plain};
 use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
@@ -334,12 +335,14 @@ impl<'k> Roots<'k> {
 }
 
 /// Returns the keys that are ids, with the tables of the rows that they identify. `sample` returns the table
-/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read.
+/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read. `all`
+/// has all columns after their tables.
 pub(crate) async fn key_columns(
     connection: &mut impl Ask,
     keys: Vec<Key>,
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
+    all: &[(&String, &String)],
     sample: impl Fn(&Place) -> Option<(String, String)>,
 ) -> Result<Vec<KeyColumn>, CheckError> {
     let keys = by_place(keys);
@@ -372,7 +375,9 @@ pub(crate) async fn key_columns(
             column: place.1.clone(),
             identifies: roots.of(key).place.0.clone(),
             found: key.found.clone(),
-            kinds: (!roots.next.contains_key(place)).then_some(kinds),
+            kinds: (!roots.next.contains_key(place)
+                && !maps::is_ours(&place.0, all.iter().copied()))
+            .then_some(kinds),
         });
     }
     Ok(ids)

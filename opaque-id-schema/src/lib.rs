@@ -86,7 +86,7 @@ pub struct KeyColumn {
     #[doc(hidden)]
     pub found: String,
     /// The kinds of key that a primary key may store, by their names in the derive. They are empty if the
-    /// type is not supported, and `None` for any other column.
+    /// type is not supported, and `None` for any other column and for tables of maps and packs.
     #[doc(hidden)]
     pub kinds: Option<&'static [&'static str]>,
 }

@@ -1,5 +1,7 @@
 //! The requirements of maps and public ids for a table. Without a unique index nothing fails at once.
 
+use std::collections::BTreeSet;
+
 use crate::columns::is_excluded;
 use crate::names::is_left_out;
 use crate::report::Finding;
@@ -25,6 +27,24 @@ row! {
 pub(crate) fn is_map(columns: &[&str]) -> bool {
     let rest = columns.strip_prefix(&["hash"]).unwrap_or(columns);
     matches!(rest, ["id", "uuid"] | ["id", "resource", "uuid"])
+}
+
+/// Returns whether the table belongs to a map, sequences, packs or an encrypted column. `columns` has all
+/// columns of the schema after their tables.
+pub(crate) fn is_ours<'c>(
+    table: &str,
+    columns: impl Iterator<Item = (&'c String, &'c String)>,
+) -> bool {
+    let of_table = columns.filter(|(other, _)| *other == table);
+    let columns = of_table.map(|(_, column)| &**column).collect::<BTreeSet<_>>();
+    match Vec::from_iter(columns)[..] {
+        ["name", "used"] => table == "opaque_id_sequences",
+        ["slot"] => table == "opaque_id_slots",
+        ["body", "id", "version"] => {
+            ["_recent", "_packs", "_meta", "_keys"].iter().any(|end| table.ends_with(end))
+        }
+        ref columns => is_map(columns),
+    }
 }
 
 /// `types` are the types of integers and of UUIDs.

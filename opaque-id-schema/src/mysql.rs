@@ -30,7 +30,7 @@ use crate::columns::{
     OLD_ROWS, StoredType, TYPE, Values, affected, by_table, count_equal, drafts,
     key_columns as identified, leave_connected_alone,
 };
-use crate::maps::{self, Index, Part, is_map};
+use crate::maps::{self, Index, Part};
 use crate::names::{free_name, is_id_name, is_left_out, is_plain};
 use crate::row::row;
 use crate::{CheckError, Finding, KeyColumn, Report};
@@ -159,9 +159,11 @@ async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Ch
     let queried = |table: &str| format!("{database}.{table}");
     let declared = rows.iter().filter(|row| row.constraint_name.is_some());
     let keys = declared.map(|row| key(row, Values::Ids)).collect();
-    let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
-        samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
-    });
+    let all = Vec::from_iter(all.iter().map(|row| (&row.table_name, &row.column_name)));
+    let columns =
+        identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {
+            samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
+        });
     let columns = columns.await?;
     connection.close().await?;
     Ok(columns)
@@ -255,8 +257,8 @@ fn other_engines(columns: &[&Row]) -> impl Iterator<Item = Finding> {
     tables.filter_map(|columns| {
         let Row { table_name, column_name, engine, .. } = columns.first()?;
         let engine = engine.as_ref().filter(|engine| *engine != "InnoDB")?;
-        let columns: Vec<_> = columns.iter().map(|column| &*column.column_name).collect();
-        is_ours(table_name, columns).then(|| Finding {
+        let columns = columns.iter().map(|column| (&column.table_name, &column.column_name));
+        maps::is_ours(table_name, columns).then(|| Finding {
             table: table_name.clone(),
             column: column_name.clone(),
             found: format!("stored by {engine}"),
@@ -269,18 +271,6 @@ fn other_engines(columns: &[&Row]) -> impl Iterator<Item = Finding> {
             )),
         })
     })
-}
-
-fn is_ours(table: &str, mut columns: Vec<&str>) -> bool {
-    columns.sort_unstable();
-    match columns[..] {
-        ["name", "used"] => table == "opaque_id_sequences",
-        ["slot"] => table == "opaque_id_slots",
-        ["body", "id", "version"] => {
-            ["_recent", "_packs", "_meta", "_keys"].iter().any(|end| table.ends_with(end))
-        }
-        _ => is_map(&columns),
-    }
 }
 
 fn is_key(row: &Row) -> bool {

@@ -170,11 +170,13 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     let queried = |table: &str| row_of(table).map_or(table, |row| &row.queried_name).to_owned();
     let declared = rows.iter().filter(|row| row.constraint_name.is_some());
     let keys = declared.map(|row| key(row, Values::Ids)).collect();
-    let columns = identified(&mut connection, keys, &foreign_keys, queried, |(table, column)| {
-        let is_read = samples && row_of(table).is_some_and(|row| row.is_readable);
-        let digit = format!("substr({}::text, 15, 1)", quote(column));
-        is_read.then(|| (qualified(&schema, table), digit))
-    });
+    let all = Vec::from_iter(rows.iter().map(|row| (&row.table_name, &row.column_name)));
+    let columns =
+        identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {
+            let is_read = samples && row_of(table).is_some_and(|row| row.is_readable);
+            let digit = format!("substr({}::text, 15, 1)", quote(column));
+            is_read.then(|| (qualified(&schema, table), digit))
+        });
     let columns = columns.await?;
     connection.close().await?;
     Ok(columns)

@@ -80,9 +80,13 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     let mut connection = connect(url).await?;
     let (schema, keys) = read(&mut connection, false).await?;
     let (foreign_keys, queried) = (&schema.foreign_keys, str::to_owned);
-    let columns = identified(&mut connection, keys, foreign_keys, queried, |(table, column)| {
-        samples.then(|| (quote(table), format!("substr(hex({}), 13, 1)", quote(column))))
-    });
+    let all = schema.columns.iter();
+    let all = all.flat_map(|(table, of)| of.iter().map(move |column| (table, &column.name)));
+    let all = Vec::from_iter(all);
+    let columns =
+        identified(&mut connection, keys, foreign_keys, queried, &all, |(table, column)| {
+            samples.then(|| (quote(table), format!("substr(hex({}), 13, 1)", quote(column))))
+        });
     let columns = columns.await?;
     connection.close().await?;
     Ok(columns)

@@ -89,7 +89,7 @@ pub(crate) async fn move_node(Json(body): Json<shop::Move>) -> String {
     format!("{:?}", body.parent.0)
 }
 
-pub(crate) async fn parsed(Query(parsed): Query<shop::Parsed>) -> String {
+pub(crate) async fn parsed(parsed: Query<shop::Parsed>) -> String {
     parsed.show()
 }
 
