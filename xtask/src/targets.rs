@@ -1,5 +1,5 @@
-//! `cargo xtask targets`: the core's tests under Miri, on aarch64, and on s390x (big-endian), and a build for
-//! browsers. It takes too long for each change.
+//! `cargo xtask targets`: the core's tests under Miri, on aarch64, and on s390x (big-endian), and builds for
+//! browsers, Windows and macOS. It takes too long for each change.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::{Result, cargo, run};
 const EMULATED: [(&str, &str); 2] =
     [("aarch64-unknown-linux-gnu", "aarch64"), ("s390x-unknown-linux-gnu", "s390x")];
 
-const BROWSERS: &str = "wasm32-unknown-unknown";
+const COMPILED: [&str; 3] =
+    ["wasm32-unknown-unknown", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"];
 
 /// These tests start themselves, like the target `memory`, or a missing program, and QEMU reports that as an
 /// exit status instead of an error.
@@ -17,10 +18,12 @@ const NOT_EMULATED: &str = "shared::commands_";
 
 pub(crate) fn targets() -> Result {
     tools::debian("install", "targets")?;
-    let mut add = rustup(&format!("target add {BROWSERS}"));
-    add.args(EMULATED.map(|(target, _)| target));
+    let mut add = rustup("target add");
+    add.args(COMPILED).args(EMULATED.map(|(target, _)| target));
     run(add)?;
-    run(cargo(&format!("check --package=opaque-id-core --locked --target {BROWSERS}")))?;
+    for target in COMPILED {
+        run(cargo(&format!("check --package=opaque-id-core --locked --target {target}")))?;
+    }
     for (target, cpu) in EMULATED {
         let target_variable = target.replace('-', "_").to_uppercase();
         let tests = "--lib --test=core --test=allocation --test=fork";
