@@ -3,12 +3,10 @@
 //!
 //! All tables have the same rows: Debian's package index from apt, or another set of [`sets`] without it. Rows encrypted one by one are
 //! compressed by zstd at level 3 and sealed by AES-256-GCM-SIV. Their dictionary has the size of the packs' dictionary and is trained from
-//! the same rows. Each row is read and written with one statement, decrypted and decompressed. Everything that is read is compared with the
-//! written rows.
+//! the same rows. Each row is read and written with one statement.
 //!
-//! `cargo bench -p opaque-id-benches --features servers --bench packs -- --minutes 1` appends for a minute instead of ten;
-//! `--only values,grouped,databases,sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
-//! second; `--git REPOSITORY` adds a set. `cargo test` measures a few generated rows.
+//! `--minutes 1` appends for a minute instead of ten; `--only values,grouped,databases,sizes,reads,writes,appends,memory` measures some groups
+//! only; `--reads 1000` is another limit of the disk's reads per second; `--git REPOSITORY` adds a set.
 
 mod databases;
 mod grouped;

@@ -9,8 +9,8 @@
 //! statements over several connections. So each statement of the script first checks whether all earlier ones
 //! succeeded:
 //!
-//! 1. `@opaque_id_ok` is 0, then the result of one condition: all values can be converted, no keys become
-//!    equal, and no foreign key has an orphan. If the condition itself fails, it stays 0.
+//! 1. `@opaque_id_ok` is 0, then the result of one condition: there are no `OBSTACLES`, unconvertible values,
+//!    equal keys or orphans. If the condition itself fails, it stays 0.
 //! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the
 //!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
 //! 3. `@opaque_id_begun` records that tables change from here on.
@@ -19,8 +19,7 @@
 //! 5. Foreign keys return if `@opaque_id_begun`, even after a failure. The last line prints `done`, `STOPPED
 //!    HALF-WAY` or `nothing was changed`.
 //!
-//! Another connection has none of these variables: they are NULL there, and nothing runs. Tables that a
-//! `MODIFY` would break (`OBSTACLES`) get no script.
+//! Another connection has none of these variables: they are NULL there, and nothing runs.
 
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{Connection, MySqlConnection};

@@ -11,14 +11,10 @@
 //! by default, so it gets all statements as one: only the last line ends with a semicolon, and the shell
 //! stops at the first error in it. In order:
 //!
-//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table; the temporary
-//!    tables;
-//! 2. `BEGIN IMMEDIATE`, and a check that `schema_version` is the one that this program has read;
-//! 3. renames; indexes and triggers of the old tables dropped; new tables, their rows (with their rowids, and
-//!    the counter of AUTOINCREMENT), indexes and triggers;
-//! 4. checks: as many rows as before, all values of the new type, none that cannot be converted;
-//!    `foreign_key_check` by itself, because the check can fail; the tables, indexes and triggers of the
-//!    schema; no reference to an old table;
+//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table;
+//! 2. `BEGIN IMMEDIATE`, and a check that the schema is the one that was read;
+//! 3. renames, and new tables with their rows, rowids, counters, indexes and triggers;
+//! 4. checks of rows, values, the schema and references. `foreign_key_check` is alone, because it can fail;
 //! 5. `COMMIT`, and the settings as they were.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -291,7 +291,7 @@ async fn stored<E: Resource>(
     Ok(Json(list.rows))
 }
 
-/// Lists the customers of a page as the database stores them, for the demo's page only: an API never shows this.
+/// Lists the customers of a page as the database stores them, for the demo's page only.
 #[utoipa::path(
     get, path = "/demo/database/customers", tag = "demo", params(PageQuery<customer::Model>),
     responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)
@@ -303,7 +303,7 @@ async fn stored_customers(
     stored::<customer::Entity>(&app, &query).await
 }
 
-/// Lists the orders of a page as the database stores them, for the demo's page only: an API never shows this.
+/// Lists the orders of a page as the database stores them, for the demo's page only.
 #[utoipa::path(
     get, path = "/demo/database/orders", tag = "demo", params(PageQuery<order::Model>),
     responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)
@@ -315,7 +315,7 @@ async fn stored_orders(
     stored::<order::Entity>(&app, &query).await
 }
 
-/// Lists the invoices of a page as the database stores them, for the demo's page only: an API never shows this.
+/// Lists the invoices of a page as the database stores them, for the demo's page only.
 #[utoipa::path(
     get, path = "/demo/database/invoices", tag = "demo", params(PageQuery<invoice::Model>),
     responses((status = OK, description = "the rows of the page", body = Vec<DatabaseRow>), NotFound, InvalidPage)

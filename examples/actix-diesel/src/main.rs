@@ -121,7 +121,7 @@ impl CustomizeConnection<SqliteConnection, diesel::r2d2::Error> for Pragmas {
     }
 }
 
-/// A database's error can contain a row's values, so it goes to the log and not to the client.
+/// A database's error can contain a row's values, so it goes to the log only.
 fn internal(error: impl Display) -> InternalError<&'static str> {
     eprintln!("{error}");
     InternalError::new("try again later", StatusCode::INTERNAL_SERVER_ERROR)

@@ -110,7 +110,7 @@ impl FromRef<Site> for Keyring {
     }
 }
 
-/// A database's error can contain a row's values, so it goes to the log and not to the client.
+/// A database's error can contain a row's values, so it goes to the log only.
 fn internal(error: DbErr) -> StatusCode {
     eprintln!("{error}");
     StatusCode::INTERNAL_SERVER_ERROR

@@ -152,7 +152,7 @@ fn no_such(argument: &str) -> Error {
     error.extend_with(|_, extensions| extensions.set("code", "NOT_FOUND"))
 }
 
-/// A database's error can contain a row's values, so it goes to the log and not to the client.
+/// A database's error can contain a row's values, so it goes to the log only.
 fn internal(error: sqlx::Error) -> Error {
     eprintln!("{error}");
     Error::new("internal error")

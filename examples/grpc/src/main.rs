@@ -75,7 +75,7 @@ fn no_such<T: OpaqueId>() -> Status {
     Status::not_found(format!("no such `{}`", T::PREFIX))
 }
 
-/// A database's error can contain a row's values, so it goes to the log and not to the client.
+/// A database's error can contain a row's values, so it goes to the log only.
 fn internal(error: sqlx::Error) -> Status {
     eprintln!("{error}");
     Status::internal("try again later")

@@ -597,8 +597,7 @@ impl Moving<'_> {
     }
 }
 
-/// The import is killed again and again, while the application reads and writes. Nothing is lost, nothing that the application has
-/// written is replaced, and nothing that it has deleted is back.
+/// The import is killed again and again, while the application reads and writes.
 fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let rows: BTreeMap<_, _> =
         (0..3_000).map(|i| (Internal::<Event>::generate(), format!("old {i}"))).collect();
@@ -722,8 +721,7 @@ fn delete(database: &Database, n: u32) -> Result {
     database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(n)))
 }
 
-/// What cannot be read is named, and the others are printed and encrypted again. A backup restores packs and recent rows. With `--force`
-/// a recent row that it does not have is deleted.
+/// A backup restores packs and recent rows. With `--force` a recent row that it does not have is deleted.
 fn packs_that_were_altered(database: &Database) -> Result {
     create_events(database, &rows(3_000))?;
     let events = events(database);
@@ -870,7 +868,7 @@ async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> R
     Ok(())
 }
 
-/// A role with the rights that a line of OPERATIONS.md grants does what it is about; one that may only read does not.
+/// Each line of OPERATIONS.md grants enough rights.
 fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
     if database.kind != Engine::Postgres {
         return Ok(());
@@ -929,7 +927,6 @@ fn value_type(database: &Database) -> &'static str {
     }
 }
 
-/// The settings are created by a command. Values are those of an application that trains a dictionary, with NULL among them.
 fn columns_from_day_to_day(database: &Database) -> Result {
     let (id, value) = (key_type(database), value_type(database));
     let columns = format!("event_id {id} NOT NULL PRIMARY KEY, notes {value}");
@@ -1087,7 +1084,6 @@ fn columns_that_an_old_release_writes(database: &Database) -> Result {
     indexed.refuses("convert", "a foreign key refers to the column of plaintext")
 }
 
-/// A row that the table refuses is named without its value, the others are converted, and the same command goes on after a repair.
 fn columns_that_a_table_refuses(database: &Database) -> Result {
     let customers = customers(database)?;
     let (encrypt, decrypt) =
@@ -1387,7 +1383,7 @@ impl InGroup for Visit {
 
 type Visits<V = Visit, E = Grouped<Json>> = PackTable<Event, V, E>;
 
-/// Returns five rows of each person. Each has a name and an account that nobody else has, an illness that many have, and and the
+/// Returns five rows of each person. Each has a name and an account that nobody else has, and an illness that many have. The
 /// thirty people whose groups are erased have a clinic in common.
 fn visits() -> Vec<(Internal<Event>, Visit)> {
     let illnesses = ["diabetes", "asthma", "migraine", "gout", "anemia", "epilepsy"];
@@ -1428,7 +1424,7 @@ fn dump(database: &Database, tiers: &[&str]) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// Nothing is left of erased people in any table, also for somebody who has the secret and reads by another program.
+/// Another program reads the tables, with the secret.
 fn packs_of_erased_people(database: &Database) -> Result {
     let rows = visits();
     create_visits(database, &rows)?;

@@ -1,6 +1,5 @@
 //! **Simulations** of engines that cannot run here. A proxy before a real server behaves as the engine's
-//! documents say, at random and more often than the engine. Passing code has met the engine's errors and
-//! refusals, but not the engine.
+//! documents say, at random and more often than the engine.
 //!
 //! | like | before | refuses | fails |
 //! |---|---|---|---|
