@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::maps;
-use crate::names::{is_id_name, is_plain};
+use crate::names::{is_excluded, is_id_name, is_plain};
 use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
 
@@ -196,11 +196,6 @@ ask! { MySqlConnection PgConnection SqliteConnection }
 
 pub(crate) fn count_equal(digits: &str, table: &str) -> String {
     format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
-}
-
-pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool {
-    let is = |name: &String| *name == table || *name == format!("{table}.{column}");
-    exclude.iter().any(is)
 }
 
 /// Compares each key with the column that it references, or else with its own meaning.

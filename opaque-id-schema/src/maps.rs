@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::columns::is_excluded;
-use crate::names::is_left_out;
+use crate::names::{is_excluded, is_left_out};
 use crate::report::Finding;
 use crate::row::row;
 

@@ -23,6 +23,11 @@ const KEPT: &str = "_before_opaque_id";
 const MIGRATIONS: &str = "_prisma_migrations _sqlx_migrations __diesel_schema_migrations seaql_migrations alembic_version \
                           django_migrations flyway_schema_history schema_migrations ar_internal_metadata knex_migrations";
 
+pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool {
+    let is = |name: &String| *name == table || *name == format!("{table}.{column}");
+    exclude.iter().any(is)
+}
+
 pub(crate) fn is_left_out(table: &str) -> bool {
     MIGRATIONS.split(' ').any(|name| name == table)
         || table.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(KEPT)
