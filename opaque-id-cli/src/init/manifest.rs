@@ -156,12 +156,15 @@ impl Manifest {
         (!has_feature).then(|| features.push("sqlx-toml"))
     }
 
-    /// The path is valid in all targets.
-    pub(super) fn root(&self) -> (&'static str, String) {
-        let name = |table: &str| self.document.get(table)?.get("name")?.as_str();
-        match (Path::new("src/lib.rs").exists(), name("lib").or(name("package"))) {
-            (true, Some(name)) => ("src/lib.rs", name.replace('-', "_")),
+    /// The file is `None` outside of `src`. The path is valid in all targets.
+    pub(super) fn root(&self) -> (Option<String>, String) {
+        let field = |table: &str, field| self.document.get(table)?.get(field)?.as_str();
+        let library = field("lib", "path").unwrap_or("src/lib.rs");
+        let (file, path) = match field("lib", "name").or(field("package", "name")) {
+            Some(name) if Path::new(library).exists() => (library, name.replace('-', "_")),
             _ => ("src/main.rs", "crate".to_owned()),
-        }
+        };
+        let is_in_src = Path::new(file).parent() == Some(Path::new("src"));
+        ((is_in_src && Path::new(file).exists()).then(|| file.to_owned()), path)
     }
 }

@@ -43,8 +43,9 @@ pub(crate) fn run(
     if path != "crate" && !overrides.is_empty() {
         names += &format!("\nextern crate self as {path};");
     }
-    let source = read(root)?.unwrap_or_default();
-    let declared = declare(&source, &names);
+    let source = root.as_deref().map(read).transpose()?.flatten();
+    let declared = source.and_then(|source| declare(&source, &names));
+    let root = root.unwrap_or_else(|| format!("the crate's root, with #[path] of {file}"));
     let step = declared.is_none().then(|| format!("add to {root}: {names}"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
     if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
@@ -71,7 +72,7 @@ pub(crate) fn run(
         ("Cargo.toml", manifest.document.to_string(), false),
         (file, module.text + &state, true),
         ("sqlx.toml", String::from_utf8(overrides)?, true),
-        (root, declared.unwrap_or(source), false),
+        (&root, declared.unwrap_or_default(), false),
     ] {
         notes.extend(write(out, path, &new, is_theirs, is_dry)?);
     }
@@ -126,8 +127,10 @@ fn write(
         let diff = TextDiff::from_lines(old.as_deref().unwrap_or_default(), new);
         write!(out, "{}", diff.unified_diff().header(&from, &format!("b/{path}")))?;
     } else if !is_kept {
-        files::write(Path::new(path), new)?;
-        writeln!(out, "wrote {path}")?;
+        let path = Path::new(path);
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        files::write(path, new)?;
+        writeln!(out, "wrote {}", path.display())?;
     }
     let note = || format!("{path} exists and stays as it is; --dry-run shows what differs");
     Ok(is_kept.then(note))

@@ -94,6 +94,24 @@ fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
 }
 
 #[test]
+fn init_leaves_a_root_in_another_folder_to_the_user() {
+    for (table, root) in [
+        ("", "src/bin/server.rs"),
+        ("[[bin]]\nname = \"server\"\npath = \"app/server.rs\"", "app/server.rs"),
+        ("[lib]\npath = \"app/lib.rs\"", "app/lib.rs"),
+    ] {
+        let folder = project(&format!("serde = \"1\"\n{table}"), root, "//! Ours.\n");
+        let next = folder.ok("init");
+        assert!(next.contains("add to the crate's root, with #[path] of src/ids.rs: "), "{next}");
+        let after = contents(&folder);
+        assert!(after[4].is_empty() && after[5].is_empty() && folder.read(root) == "//! Ours.\n");
+    }
+    let named = project("serde = \"1\"\n[lib]\npath = \"src/shop.rs\"", "src/shop.rs", "");
+    named.ok("init");
+    assert_eq!(named.read("src/shop.rs"), "pub mod ids;\n\n");
+}
+
+#[test]
 fn init_says_what_it_leaves_out() {
     let (_folder, url) = sqlite(SCHEMA);
     let line = format!("init --database-url {url}");
