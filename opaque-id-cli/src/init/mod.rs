@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use opaque_id_core::MasterSecret;
 use similar::TextDiff;
+use syn::Item;
 
 use self::manifest::{Manifest, SQLX};
 use self::module::Module;
@@ -96,17 +97,30 @@ pub(crate) fn run(
 
 /// Adds the lines to the declarations of modules. `None` means that no place is certain.
 fn declare(source: &str, names: &str) -> Option<String> {
-    let modules = source.lines().filter(|line| line.trim_start_matches("pub ").starts_with("mod "));
-    let mut modules = modules.filter(|line| line.ends_with(';'));
-    let before = modules.clone().rfind(|line| line.trim_start_matches("pub ") < "mod ids;");
-    match before.or(modules.next_back()) {
-        _ if source.contains("mod ids;") => Some(source.to_owned()),
-        // No line after another module is between a module and its attributes.
-        Some(last) => Some(source.replacen(last, &format!("{last}\n{names}"), 1)),
-        // Attributes and documentation of the crate must come first.
-        None if source.contains("//!") || source.contains("#!") => None,
-        None => Some(format!("{names}\n\n{source}")),
+    let items = syn::parse_file(source).ok()?.items;
+    let modules = items.iter().filter_map(|item| match item {
+        Item::Mod(module) => Some(module),
+        _ => None,
+    });
+    if let Some(ids) = modules.clone().find(|module| module.ident == "ids") {
+        return ids.semi.map(|_| source.to_owned());
     }
+    let mut modules = modules.filter_map(|module| Some((&module.ident, module.semi?)));
+    let before = modules.clone().rfind(|(name, _)| name.to_string().as_str() < "ids");
+    let declared = match before.or(modules.next_back()) {
+        // No line after another module is between a module and its attributes.
+        Some((_, end)) => {
+            let lines = source.split_inclusive('\n').take(end.span.end().line);
+            let (before, after) = source.split_at(lines.map(str::len).sum());
+            format!("{}\n{names}\n{after}", before.trim_end_matches(['\r', '\n']))
+        }
+        None => format!("{names}\n\n{source}"),
+    };
+    // Attributes and documentation of the crate must come first.
+    let items = syn::parse_file(&declared).ok()?.items;
+    let is_ours =
+        |item: &Item| matches!(item, Item::Mod(it) if it.ident == "ids" && it.attrs.is_empty());
+    items.iter().any(is_ours).then_some(declared)
 }
 
 /// Writes a file, or prints the difference of a dry run. A file of the user's is kept, and a note says so.

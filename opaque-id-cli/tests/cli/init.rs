@@ -112,6 +112,29 @@ fn init_leaves_a_root_in_another_folder_to_the_user() {
 }
 
 #[test]
+fn init_declares_its_module_in_source_and_not_in_comments() {
+    for (source, declared) in [
+        ("// mod ids;\nmod a;\n", "// mod ids;\nmod a;\nmod ids;\n"),
+        ("// As in mod a;\nmod a; // ours\n", "// As in mod a;\nmod a; // ours\nmod ids;\n"),
+        ("mod x {\n    //! x\n}\n", "mod ids;\n\nmod x {\n    //! x\n}\n"),
+        ("#[cfg(unix)]\nmod z;", "#[cfg(unix)]\nmod z;\nmod ids;\n"),
+        ("/*! Ours. */\n", ""),
+        ("\u{feff}fn f() {}\n", ""),
+        ("#!/usr/bin/env cargo\nfn f() {}\n", ""),
+        ("mod a; fn f() {\n}\n", ""),
+        ("mod a; #[test]\nfn f() {}\n", ""),
+        ("mod a; /*\n*/\n", ""),
+        ("mod ids {}\n", ""),
+    ] {
+        let folder = project("serde = \"1\"", "src/main.rs", source);
+        let is_left = folder.ok("init").contains("add to src/main.rs: mod ids;");
+        assert_eq!(is_left, declared.is_empty(), "{source}");
+        let expected = if is_left { source } else { declared };
+        assert_eq!(folder.read("src/main.rs"), expected);
+    }
+}
+
+#[test]
 fn init_says_what_it_leaves_out() {
     let (_folder, url) = sqlite(SCHEMA);
     let line = format!("init --database-url {url}");
