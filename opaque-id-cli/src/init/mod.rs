@@ -132,6 +132,9 @@ fn write(
     is_dry: bool,
 ) -> Result<Option<String>, Box<dyn Error>> {
     let old = read(path)?;
+    let is_crlf = |old: &String| old.contains("\r\n") && !old.replace("\r\n", "").contains('\n');
+    let crlf = new.replace("\r\n", "\n").replace('\n', "\r\n");
+    let new = if old.as_ref().is_some_and(is_crlf) { &crlf } else { new };
     if new.is_empty() || old.as_deref() == Some(new) {
         return Ok(None);
     }

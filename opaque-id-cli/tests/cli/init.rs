@@ -135,6 +135,20 @@ fn init_declares_its_module_in_source_and_not_in_comments() {
 }
 
 #[test]
+fn init_keeps_line_ends() {
+    let folder = project("serde = \"1\"", "src/main.rs", "mod a;\n");
+    folder.write(".gitignore", "/target\n");
+    let files = [".gitignore", "Cargo.toml", "src/main.rs"];
+    let other = Folder::new(&[]);
+    files.iter().for_each(|file| other.write(file, &folder.read(file).replace('\n', "\r\n")));
+    folder.ok("init");
+    other.ok("init");
+    for file in files {
+        assert_eq!(other.read(file), folder.read(file).replace('\n', "\r\n"));
+    }
+}
+
+#[test]
 fn init_says_what_it_leaves_out() {
     let (_folder, url) = sqlite(SCHEMA);
     let line = format!("init --database-url {url}");
