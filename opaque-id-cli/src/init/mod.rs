@@ -49,7 +49,10 @@ pub(crate) fn run(
     let root = root.unwrap_or_else(|| format!("the crate's root, with #[path] of {file}"));
     let step = declared.is_none().then(|| format!("add to {root}: {names}"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
-    if ignored.lines().all(|line| line.trim_start_matches('/') != KEYS) {
+    let is_key = |line: &str| line.trim_start_matches('/') == KEYS;
+    // Later exceptions prevail.
+    let mut decisive = ignored.lines().filter(|line| line.starts_with('!') || is_key(line));
+    if !decisive.next_back().is_some_and(is_key) {
         let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
         ignored += &format!("{end}/{KEYS}\n");
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Folder, good, refuses, sqlite, stderr, with_input};
+use crate::{Folder, good, output, refuses, sqlite, stderr, with_input};
 
 /// The module of the first test, which compiles.
 #[expect(dead_code, missing_debug_implementations, unreachable_pub)]
@@ -132,6 +132,18 @@ fn init_declares_its_module_in_source_and_not_in_comments() {
         let expected = if is_left { source } else { declared };
         assert_eq!(folder.read("src/main.rs"), expected);
     }
+}
+
+#[test]
+fn git_ignores_the_secret_in_spite_of_an_exception() {
+    let folder = project("serde = \"1\"", "src/main.rs", "");
+    folder.write(".gitignore", "/opaque-id.keys\n!*.keys\n");
+    folder.ok("init");
+    for words in ["init --quiet", "check-ignore opaque-id.keys"] {
+        let mut git = Command::new("git");
+        good(&output(git.args(words.split(' ')).current_dir(&folder.0)));
+    }
+    assert!(!folder.ok("init").contains("wrote"));
 }
 
 #[test]
