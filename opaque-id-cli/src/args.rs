@@ -35,9 +35,9 @@ pub(crate) enum Command {
     /// Add opaque-id to the project in the current folder: crates, types for its tables, and a secret
     ///
     /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
-    /// secret into opaque-id.keys with mode 600, and this name into .gitignore. Writes src/ids.rs with a type
-    /// for each table of the database (or an example without one), a function that reads the secret, and
-    /// axum's state. Writes sqlx.toml if the source uses the macros of sqlx 0.9.
+    /// secret into opaque-id.keys with mode 600, and this name into .gitignore and `exclude`. Writes
+    /// src/ids.rs with a type for each table of the database (or an example without one), a function that
+    /// reads the secret, and axum's state. Writes sqlx.toml if the source uses sqlx 0.9's macros.
     ///
     /// A second run changes nothing, and nothing in an existing file is replaced. Comments in src/ids.rs that
     /// start with "Decide" leave a decision to you, such as the kind of key of an empty table.

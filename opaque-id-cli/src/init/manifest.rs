@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use toml_edit::{Array, DocumentMut, InlineTable, Item, table, value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Value, table, value};
 
 use crate::files;
 
@@ -154,6 +154,19 @@ impl Manifest {
         let sqlx = self.document.get_mut("dependencies")?.get_mut("sqlx")?.as_table_like_mut()?;
         let features = sqlx.entry("features").or_insert(value(Array::new())).as_array_mut()?;
         (!has_feature).then(|| features.push("sqlx-toml"))
+    }
+
+    /// cargo packs files that git ignores if git does not track Cargo.toml.
+    pub(super) fn exclude(&mut self, file: &str) -> Option<()> {
+        let package = self.document.get_mut("package")?.as_table_like_mut()?;
+        let is_private = package.get("publish").and_then(Item::as_bool) == Some(false);
+        if is_private || package.contains_key("include") {
+            return None;
+        }
+        let excluded = package.entry("exclude").or_insert(value(Array::new())).as_array_mut()?;
+        let is_file = |it: &Value| it.as_str().is_some_and(|it| it.trim_start_matches('/') == file);
+        let has_file = excluded.iter().any(is_file);
+        (!has_file).then(|| excluded.push(format!("/{file}")))
     }
 
     /// The file is `None` outside of `src`. The path is valid in all targets.

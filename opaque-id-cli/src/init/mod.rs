@@ -27,6 +27,7 @@ pub(crate) fn run(
     let keys = |url| output::block_on(opaque_id_schema::read_keys(url, true));
     let columns = url.map(keys).transpose()?.transpose()?;
     let (adapter, state) = manifest.add_crates(url, &mut notes)?;
+    manifest.exclude(KEYS);
     let places = ["src/ids/mod.rs", "src/ids.rs"];
     let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or(places[1]);
     let (mut derived, _) = source::read(&[PathBuf::from("src")]).unwrap_or_default();

@@ -63,7 +63,9 @@ fn init_adds_the_crates_of_the_dependencies() {
         assert!(stderr(&next).contains("no database was given"), "{}", stderr(&next));
         let after = contents(&folder);
         let added = format!("{}\n{workspace}", added.trim_end());
-        assert_eq!(after[1], before.replace(workspace, &added));
+        let name = "name = \"my-app\"\n";
+        let excluded = format!("{name}exclude = [\"/opaque-id.keys\"]\n");
+        assert_eq!(after[1], before.replace(workspace, &added).replace(name, &excluded));
         assert!(after[3].contains("// pub struct User;") && after[5] == source);
     }
 }
@@ -144,6 +146,24 @@ fn git_ignores_the_secret_in_spite_of_an_exception() {
         good(&output(git.args(words.split(' ')).current_dir(&folder.0)));
     }
     assert!(!folder.ok("init").contains("wrote"));
+}
+
+#[test]
+fn init_keeps_the_secret_out_of_packages() {
+    for (package, after) in [
+        ("exclude = [\"/ci\"]", "exclude = [\"/ci\", \"/opaque-id.keys\"]"),
+        ("exclude = [\"opaque-id.keys\"]", "exclude = [\"opaque-id.keys\"]"),
+        // `exclude` would have no effect.
+        ("include = [\"/src\"]", "include = [\"/src\"]"),
+        ("publish = false", "publish = false"),
+    ] {
+        let manifest = format!("[package]\nname = \"my-app\"\n{package}\n");
+        let folder = Folder::new(&[("Cargo.toml", &manifest), ("src/main.rs", "")]);
+        folder.ok("init");
+        let expected = format!("{}\n[dependencies]", manifest.replace(package, after));
+        let manifest = folder.read("Cargo.toml");
+        assert!(manifest.starts_with(&expected), "{manifest}");
+    }
 }
 
 #[test]
