@@ -178,7 +178,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Conformance(args) => conformance::run(out, args)?,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "opaque-id", out);
+            // It panics if it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "opaque-id", &mut script);
+            out.write_all(&script)?;
             true
         }
         Command::Man { dir } => {

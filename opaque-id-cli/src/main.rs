@@ -20,25 +20,26 @@ mod sqlx_toml;
 mod subkeys;
 
 use std::error::Error;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use opaque_id_core::MasterSecret;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return reject(&error),
+    let done = match args::Args::try_parse() {
+        Ok(args) => commands::run(args),
+        Err(error) => reject(&error).map_err(Into::into),
     };
-    match commands::run(args) {
+    match done {
         Ok(exit) => exit,
         // The reader closed the pipe, as in `opaque-id … | head`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             // Control characters must not reach the terminal, nor hide a secret by splitting it.
             let error = MasterSecret::redact(&escaped(&with_causes(&*error)));
-            anstream::eprintln!("{}error:{} {error}", style::ERROR, anstyle::Reset);
+            let _ =
+                writeln!(anstream::stderr(), "{}error:{} {error}", style::ERROR, anstyle::Reset);
             ExitCode::from(2)
         }
     }
@@ -71,7 +72,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// Nothing is printed with a misplaced secret.
-fn reject(error: &clap::Error) -> ExitCode {
+fn reject(error: &clap::Error) -> io::Result<ExitCode> {
     let shown = error.render();
     let ansi = shown.ansi().to_string();
     // Colors could split the digits of a secret.
@@ -79,15 +80,15 @@ fn reject(error: &clap::Error) -> ExitCode {
     let redacted = MasterSecret::redact(&plain);
     let text = if redacted == plain { ansi } else { redacted };
     if error.use_stderr() {
-        anstream::eprint!("{text}");
+        let _ = write!(anstream::stderr(), "{text}");
     } else {
-        anstream::print!("{text}");
+        write!(anstream::stdout(), "{text}")?;
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)))
 }
 
 fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
 mod style {

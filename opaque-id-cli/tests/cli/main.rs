@@ -924,3 +924,19 @@ fn completions_and_manual_pages_have_all_commands() {
     }
     refuses(&folder.run("man --dir missing"), 2, "cannot write into ");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
+    let full = || fs::File::options().write(true).open("/dev/full").expect("opened");
+    for line in ["completions bash", "man", "--help", "--version", "keygen"] {
+        let refused = output(opaque_id("", line).stdout(full()));
+        refuses(&refused, 2, "error: No space left on device");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        good(&output(opaque_id("", line).stdout(writer)));
+    }
+    for line in ["nothing", "keys"] {
+        refuses(&output(opaque_id("", line).stderr(full())), 2, "");
+    }
+}
