@@ -814,9 +814,8 @@ pub(crate) fn name(key: KeyKind) -> &'static str {
 }
 
 pub(crate) fn key_kind(name: &str) -> Result<KeyKind, String> {
-    let kind = if name == "int" { Ok(KeyKind::I64) } else { name.parse::<KeyKind>() };
-    let kind = kind.map_err(|expected| format!("unknown key `{name}`; {expected}"))?;
-    Ok(if kind.is_integer() { KeyKind::I64 } else { kind })
+    let kind = if name == "int" { Ok(KeyKind::I64) } else { name.parse() };
+    kind.map_err(|expected| format!("unknown key `{name}`; {expected}"))
 }
 
 pub(crate) fn form_kind(name: &str) -> Result<FormKind, String> {
@@ -834,7 +833,7 @@ fn keys() -> impl TypedValueParser<Value = KeyKind> {
         keys.map(|([name, of_derive], help)| PossibleValue::new(name).alias(of_derive).help(help));
     let int = PossibleValue::new("int")
         .aliases(["i64", "i32", "u32"])
-        .help("An integer: its ids do not depend on the width of its column");
+        .help("An integer: its ids do not depend on the width of its column, but i32 and u32 refuse keys that do not fit");
     PossibleValuesParser::new(keys.into_iter().chain([int])).try_map(|name| key_kind(&name))
 }
 

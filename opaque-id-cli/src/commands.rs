@@ -15,7 +15,7 @@ use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::form::{LOGS_AUDIENCE, from_log};
 use opaque_id_core::inspect::inspect;
-use opaque_id_core::key::Uuid;
+use opaque_id_core::key::{KeyKind, Uuid};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
@@ -445,7 +445,7 @@ fn export_subkeys(out: &mut impl Write, args: &args::ResourceArgs) -> Result<boo
             out,
             &Line {
                 subkeys_of: prefix.clone(),
-                key: name(*key).to_owned(),
+                key: key.name().to_owned(),
                 form: form.name().to_owned(),
                 domain: domain.clone(),
                 table: table.clone(),
@@ -561,7 +561,10 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             })?
         }
         SqlScript::Functions { dialect, resource: args, names, schema, rotate, drop } => {
-            let resources = resource::settings(&args, &names)?;
+            let mut resources = resource::settings(&args, &names)?;
+            // Functions have one type for all integers.
+            let integers = resources.iter_mut().filter(|of| of.key.is_integer());
+            integers.for_each(|of| of.key = KeyKind::I64);
             let schema = functions::Schema::new(dialect, &schema)?;
             match drop {
                 true => schema.drop(&resources)?,

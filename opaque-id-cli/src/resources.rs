@@ -243,7 +243,7 @@ mod tests {
         let parsed = parsed.expect("valid");
         let user = &parsed["user"];
         assert_eq!((user.key, user.form), (KeyKind::UUID7, FormKind::TEXT));
-        assert_eq!(parsed["order"].key, KeyKind::I64);
+        assert_eq!(parsed["order"].key, KeyKind::I32);
     }
 
     #[test]

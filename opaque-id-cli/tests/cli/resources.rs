@@ -245,6 +245,31 @@ fn keys_have_the_names_of_the_derive() {
 }
 
 #[test]
+fn an_integer_must_fit_its_kind() {
+    for (kind, fits, too_large) in
+        [("i32", "-2147483648", "2147483648"), ("u32", "4294967295", "-1")]
+    {
+        let folder = folder(&format!("[resource.item]\nkey = \"{kind}\"\n"));
+        let fits = folder.ok(&format!("seal --prefix item -- {fits}"));
+        let seal = |of: &str| run(&entry(), &format!("seal --prefix item {of} -- {too_large}"));
+        for refused in [
+            seal(&format!("--key {kind}")),
+            folder.run(&format!("seal --prefix item -- {too_large}")),
+        ] {
+            refuses(&refused, 1, "too large for it");
+        }
+        let too_large = good(&seal("--key int")).to_owned();
+        folder.write("subkeys", &folder.ok("export-subkeys --prefix item"));
+        for open in ["open", "open --keys-file subkeys"] {
+            folder.ok(&format!("{open} {fits}"));
+            refuses(&folder.run(&format!("{open} {too_large}")), 1, "not genuine");
+        }
+        let of_int = "sql functions --dialect mysql --prefix item --key int";
+        assert_eq!(folder.ok("sql functions --dialect mysql item"), ok(&entry(), of_int));
+    }
+}
+
+#[test]
 fn an_id_of_another_form_names_the_option() {
     let (entry, open) = (entry(), "open --prefix user --key int");
     let id = |form| ok(&entry, &format!("seal --prefix user --key int --form {form} 42"));
