@@ -9,12 +9,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use anstream::adapter::strip_str;
 use anstyle::Reset;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::form::{LOGS_AUDIENCE, from_log};
-use opaque_id_core::inspect::inspect;
+use opaque_id_core::inspect::{inspect, words};
 use opaque_id_core::key::{KeyKind, Uuid};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
@@ -246,6 +247,10 @@ fn open(
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
     let open = |id: &str, is_one_of_several: bool| {
+        // The audit log keeps short lines.
+        if id.len() > 1024 {
+            return Err("longer than any id".into());
+        }
         let (resources, resource_args) = match from_log(id) {
             Some(_) => {
                 if logs.get().is_none() {
@@ -309,17 +314,19 @@ fn open(
 
 /// Returns the ids in a text, such as a line of a log, or the text itself if it has none.
 fn pasted_ids(pasted: &str) -> Vec<String> {
-    let mut ids = Vec::new();
-    let mut has_logged = false;
-    for word in pasted.split(|c: char| !(c.is_ascii_alphanumeric() || "_-%".contains(c))) {
-        let logged = word.split('-').find(|part| from_log(part).is_some());
-        has_logged |= logged.is_some();
-        let id = logged.or_else(|| inspect(word).is_well_formed().then_some(word));
-        ids.extend(id.map(str::to_owned).filter(|id| !ids.contains(id)));
+    let mut ids: Vec<String> = Vec::new();
+    for word in words(&strip_str(pasted).to_string()) {
+        let is_id = from_log(&word).is_some() || inspect(&word).is_well_formed();
+        if is_id && !ids.contains(&word) {
+            ids.push(word);
+        }
     }
-    // The text may hide its only id, for example by invisible characters.
-    if ids.len() < 2 && !has_logged {
-        ids = vec![inspect(pasted).contained().unwrap_or(pasted).to_owned()];
+    // A line end may split an id, and its start may be well formed.
+    let is_start = |id: &String| {
+        from_log(id).is_none() && inspect(pasted).suggestion.is_some_and(|meant| meant != *id)
+    };
+    if ids.is_empty() || ids.len() == 1 && ids.iter().any(is_start) {
+        ids = vec![pasted.to_owned()];
     }
     ids
 }

@@ -1,9 +1,9 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-/// Longer than any id or key. Longer lines are rejected without being stored.
-const MAX_LEN: usize = 1024;
-const TOO_LONG: &str = "longer than any id or key";
+/// Longer lines are rejected without being stored.
+const MAX_LEN: usize = 64 * 1024;
+const TOO_LONG: &str = "longer than 64 KiB";
 
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
@@ -83,7 +83,7 @@ mod tests {
             [
                 "line 1: Ok(\"one\")",
                 "line 3: Err(\"invalid UTF-8\")",
-                "line 4: Err(\"longer than any id or key\")",
+                "line 4: Err(\"longer than 64 KiB\")",
                 "line 5: Ok(\"last\")",
             ],
         );

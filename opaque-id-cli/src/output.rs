@@ -16,7 +16,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
 pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
-    if !value.is_empty() {
+    if (1..=1024).contains(&value.len()) {
         // Control characters of an untrusted id must not reach the terminal, nor a misplaced secret the log.
         write!(err, "{}: ", shown(value).escape_debug())?;
     }

@@ -108,20 +108,47 @@ pub fn inspect(text: &str) -> Inspection {
     Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
-fn find(text: &str) -> Option<String> {
-    let visible: String = text.replace("%5F", "_").replace("%5f", "_");
+#[doc(hidden)]
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    candidates(&visible(text)).collect()
+}
+
+fn visible(text: &str) -> String {
     let is_invisible =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
-    let visible = visible.replace(is_invisible, "");
+    let text = text.replace(is_invisible, "").replace("%25", "%");
+    let mut parts = text.split('%');
+    let mut visible = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let escaped = part.split_at_checked(2);
+        visible.extend(match escaped {
+            Some(("5F" | "5f", rest)) => ["_", rest],
+            Some((hex, rest)) if hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => ["/", rest],
+            _ => ["%", part],
+        });
+    }
+    visible
+}
+
+fn candidates(text: &str) -> impl Iterator<Item = String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text.split(move |c| !is_part(c)).flat_map(|word| {
+        let parts: Vec<_> = word.split('-').map(|part| part.trim_matches('_')).collect();
+        // A UUID has hyphens, and an underscore may have become one.
+        let uuids: Vec<_> = parts.windows(5).map(|parts| parts.join("-")).collect();
+        let parts = parts.into_iter().map(str::to_owned);
+        [word.to_owned()].into_iter().chain(parts).chain(uuids)
+    })
+}
+
+fn find(text: &str) -> Option<String> {
+    let visible = visible(text);
     let trimmed = visible.trim().trim_matches(['"', '\'', '`', ',', ';']);
     if let Some(found) = well_formed(trimmed) {
         return Some(found);
     }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = trimmed.split(|c| !is_part(c));
-    // A UUID has hyphens, and an underscore may have become one.
-    let hyphenated = trimmed.split(|c| !(is_part(c) || c == '-'));
-    let mut found = words.chain(hyphenated).filter_map(well_formed);
+    let mut found = candidates(trimmed).filter_map(|word| well_formed(&word));
     // A mail program may have broken the line.
     let joined = || {
         let (_, body) = trimmed.rsplit_once('_').filter(|(it, _)| is_prefix(it))?;
@@ -374,6 +401,11 @@ mod tests {
             "#:",
             "\u{ab}#\u{bb}",
             "#\u{2026}",
+            "_#_",
+            "%2Fusers%2F#%2Forders",
+            "%252F#",
+            "user-#",
+            "#-cart-2",
         ];
         for (id, text) in [TEXT, uuid, cursor, "order_6wr8ndhrz4xkw"]
             .iter()

@@ -518,8 +518,33 @@ fn all_ids_of_a_line_are_opened() {
     let opened = output(folder.command(&entry(), "open").arg(&line));
     let expected = format!("{user}  1  integer  key id 0\n{part}  2  integer  key id 0\n");
     assert_eq!(stdout(&opened), expected);
-    // The second id is of another resource.
     let both = [seal("user", 1, plain), seal("part", 2, plain)];
+    let [user, part] = &both;
+    let far = " ".repeat(65_000);
+    for line in [
+        format!("_{user}_ {part}"),
+        format!("{{\"id\":\"{user}\",\"key\":\"part-{part}\"}}"),
+        format!("GET /?of=%2Fusers%2F{user}%2Fparts%2F{part}"),
+        format!("{user}-{part}"),
+        format!("{user}{far}{part}"),
+        format!("\u{1b}[3muser\u{1b}[0m=\u{1b}[0m{user} \u{1b}[31m{part}"),
+    ] {
+        let opened = output(folder.command(&entry(), "open").arg(&line));
+        assert_eq!(good(&opened).lines().count(), 2, "{line}");
+        let piped = with_input(&mut folder.command(&entry(), "open -"), &line).expect("runs");
+        assert_eq!(piped, opened);
+    }
+    let misspelled = format!("{user} of the x_establishment");
+    let opened = output(folder.command(&entry(), "open").arg(&misspelled));
+    assert_eq!(good(&opened), "1  integer  key id 0");
+    let split = "user_6wr8ndhrz4xkw 6wr8ndhrz4xkw";
+    let refused = output(folder.command(&entry(), "open").arg(split));
+    refuses(&refused, 1, &format!("suggestion: {}", split.replace(' ', "")));
+    let long = output(folder.command(&entry(), "open").arg(far.replace(' ', "x")));
+    refuses(&long, 1, "argument 1: longer than any id");
+    let found = output(opaque_id("", "inspect").arg(format!("of{far}{user}")));
+    assert!(stdout(&found).contains(&format!("suggestion: {user}")), "{}", stderr(&found));
+    // The second id is of another resource.
     let line = format!("[{}]", both.join(","));
     let opened = output(folder.command(&entry(), "open --prefix user").arg(&line));
     assert!(stdout(&opened).contains("  1  integer  key id 0"), "{}", stdout(&opened));
