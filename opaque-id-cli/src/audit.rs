@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use opaque_id_core::MasterSecret;
@@ -124,8 +126,12 @@ fn is_cut(path: &Path) -> bool {
         file.read_exact(&mut last)?;
         io::Result::Ok(last)
     };
-    // Opening a pipe would wait for a writer.
-    path.is_file() && last().is_ok_and(|last| last != *b"\n")
+    let is_cut = || last().is_ok_and(|last| last != *b"\n");
+    // Opening a pipe would wait for a writer. Another process may be writing a line.
+    path.is_file() && is_cut() && {
+        thread::sleep(Duration::from_millis(50));
+        is_cut()
+    }
 }
 
 impl User {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use diesel::backend::Backend;
 use diesel::deserialize::{self, FromSql};
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{HasSqlType, SqlType, is_nullable};
+use diesel::sql_types::{SqlType, is_nullable};
 use opaque_id_core::OpaqueId;
 use opaque_id_core::key::Uuid;
 
@@ -32,8 +32,10 @@ where
 macro_rules! uuid_key {
     ($($feature:literal: $backend:ty;)*) => {$(
         #[cfg(feature = $feature)]
-        impl HasSqlType<UuidKey> for $backend {
+        impl diesel::sql_types::HasSqlType<UuidKey> for $backend {
             fn metadata(lookup: &mut Self::MetadataLookup) -> Self::TypeMetadata {
+                use diesel::sql_types::HasSqlType;
+
                 <Self as HasSqlType<<Uuid as StoredIn<Self>>::SqlType>>::metadata(lookup)
             }
         }

@@ -204,10 +204,12 @@ fn a_closed_pipe_is_no_log() {
         .spawn()
         .expect("it runs");
     let mut stdin = child.stdin.take().expect("piped");
-    let mut reader = BufReader::new(fs::File::open(&log.file).expect("a pipe"));
+    // Children of other tests could inherit a reader of this process.
+    let mut reader = Command::new("head");
+    let mut reader =
+        reader.args(["-n", "1", &log.file]).stdout(Stdio::null()).spawn().expect("it runs");
     writeln!(stdin, "{id}").expect("written");
-    reader.read_line(&mut String::new()).expect("a line");
-    drop(reader);
+    reader.wait().expect("a line");
     writeln!(stdin, "{id}").expect("written");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
