@@ -453,7 +453,8 @@ impl Table {
             // Another call checks a table that does not exist yet.
             let (of, table) = self.name.split_once('.').unwrap_or(("main", self.name));
             let missing = |tables: &str| {
-                format!("SELECT '', '{EMPTY}' WHERE NOT EXISTS (SELECT 1 FROM {tables})")
+                let from = if dialect == Dialect::MySql { " FROM DUAL" } else { "" };
+                format!("SELECT '', '{EMPTY}'{from} WHERE NOT EXISTS (SELECT 1 FROM {tables})")
             };
             if dialect == Dialect::Sqlite {
                 let tables = format!("{of}.sqlite_master WHERE name = '{table}' COLLATE NOCASE");
