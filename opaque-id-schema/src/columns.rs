@@ -330,8 +330,7 @@ impl<'k> Roots<'k> {
 }
 
 /// Returns the keys that are ids, with the tables of the rows that they identify. `sample` returns the table
-/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read. `all`
-/// has all columns after their tables.
+/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read.
 pub(crate) async fn key_columns(
     connection: &mut impl Ask,
     keys: Vec<Key>,

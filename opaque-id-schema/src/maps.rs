@@ -28,8 +28,8 @@ pub(crate) fn is_map(columns: &[&str]) -> bool {
     matches!(rest, ["id", "uuid"] | ["id", "resource", "uuid"])
 }
 
-/// Returns whether the table belongs to a map, sequences, packs or an encrypted column. `columns` has all
-/// columns of the schema after their tables.
+/// Returns whether the table belongs to a map, sequences, packs or an encrypted column. Each column comes
+/// after its table.
 pub(crate) fn is_ours<'c>(
     table: &str,
     columns: impl Iterator<Item = (&'c String, &'c String)>,

@@ -1,6 +1,6 @@
 //! PostgreSQL: the check and its script.
 //!
-//! The script is one statement and so one transaction, whichever client runs it.
+//! The script is one statement and so one transaction.
 //!
 //! # Other roles' code
 //!

@@ -2,7 +2,7 @@
 //!
 //! The stored values count as well as the declared type, because types are rules of affinity here. SQLite
 //! cannot change a column's type. So the script renames each table, creates it again by its own SQL with
-//! another type, copies the rows, and creates its indexes and triggers again. The old table is kept.
+//! another type, and keeps the old one.
 //!
 //! # How a script stops
 //!
