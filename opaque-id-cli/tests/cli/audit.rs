@@ -1,7 +1,7 @@
 //! The audit log of `opaque-id open`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};

@@ -10,12 +10,13 @@ from uuid import UUID
 import pytest
 from django_project import database, rolled_back, settings  # noqa: F401  It comes first.
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import Group
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
-from django.core import serializers
-from django.core.exceptions import FieldError, ValidationError
+from django.core import mail, serializers
+from django.core.exceptions import FieldError, ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.db import connection, models, transaction
 from django.db.models import Q, prefetch_related_objects
@@ -23,10 +24,9 @@ from django.forms import modelform_factory
 from django.shortcuts import get_object_or_404
 from django.test import Client, override_settings
 from django.test.utils import register_lookup
-from django.utils.encoding import force_bytes
-from django.utils.http import urlsafe_base64_encode
+from django.utils.http import urlsafe_base64_decode
 from shop.models import Book, Customer, Manager, Note, Order, OrderId, Part, PartId, Scan, Shelf, User, UserId
-from shop.urls import BookFilter
+from shop.urls import BookFilter, RestFilter
 
 import opaque_id
 from opaque_id import Keyring
@@ -107,6 +107,27 @@ def test_other_columns_of_generic_relations_are_refused(monkeypatch):
     found = apps.check_generic_relations(None)
     assert [(error.id, str(error.obj)) for error in found] == [("opaque_id.E002", "shop.Note.target"), ("opaque_id.E002", "shop.Book.notes")]
     assert "ObjectIdField" in found[0].hint
+
+
+def test_a_composite_key_of_ids_is_refused(monkeypatch):
+    assert apps.check_composite_keys(None) == []
+    monkeypatch.setattr(Book._meta, "pk_fields", [Book._meta.get_field("author"), Book._meta.get_field("title")])
+    assert [(error.id, error.obj) for error in apps.check_composite_keys(None)] == [("opaque_id.E003", Book)]
+
+
+def test_a_setting_that_is_no_keyring():
+    with override_settings(OPAQUE_ID_KEYRING=OLD), pytest.raises(ImproperlyConfigured, match="expected a Keyring.*found a str"):
+        keyring()
+
+
+def test_a_column_of_texts_is_refused():
+    part = Part.objects.create()
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE shop_part SET id = lower(hex(id))")
+        with pytest.raises(opaque_id.InvalidId, match=r"shop.Part.id: .* a UUIDField"):
+            Part.objects.get()
+    assert Note().object_id is None and IdField(PartId).get_default() is None and part.pk
 
 
 def test_a_project_without_the_app_is_refused():
@@ -196,7 +217,12 @@ def test_sessions(model):
 
 
 def test_password_resets(ada):
-    uid, token = urlsafe_base64_encode(force_bytes(ada.pk)), default_token_generator.make_token(ada)
+    with override_settings(EMAIL_BACKEND="django.core.mail.backends.locmem.EmailBackend"):
+        form = PasswordResetForm({"email": ada.email})
+        assert form.is_valid()
+        form.save(domain_override="example.com")
+    uid, token = re.search(r"/reset/([^/]+)/([^/]+)/", mail.outbox.pop().body).groups()
+    assert urlsafe_base64_decode(uid).decode() == str(ada.pk)
     with secrets(MOVED):
         assert default_token_generator.check_token(ada, token)
         assert Client().get(f"/reset/{uid}/{token}/").status_code == 302
@@ -305,7 +331,7 @@ def test_rest_framework(ada, book):
     assert Client().delete(address).status_code == 204 and Book.objects.count() == 1
     for text in MADE_UP[:3]:
         assert Client().get(f"/api/books/{text}/").status_code == 404
-    for wrong in [*MADE_UP[:3], 1, ada.pk.key, True, {}, [], 1.5]:
+    for wrong in [*MADE_UP[:3], "\ud800", 1, ada.pk.key, True, {}, [], 1.5]:
         for field in ["author", "readers"]:
             refused = post("/api/books/", {"title": "x", field: [wrong] if field == "readers" else wrong})
             assert refused.status_code == 400 and list(refused.json()) == [field], (wrong, refused.json())
@@ -335,6 +361,9 @@ def test_django_filter(ada, book):
     ]:
         assert [row["id"] for row in Client().get("/api/books/", {name: value}).json()] == [str(row.pk) for row in found], (name, value)
     assert not BookFilter({"author": "junk"}, Book.objects.all()).is_valid()
+    # That of REST framework has other defaults.
+    for text, found in [(str(book.pk), [book]), ("1", []), ("junk", [])]:
+        assert list(RestFilter({"id": text}, Book.objects.all()).qs) == found
 
 
 def test_the_log_does_not_ask_for_each_content_type(ada, book):

@@ -267,7 +267,9 @@ function trim(text: string): string {
 function toJson(value: unknown, what: string): string {
   const json = JSON.stringify(value, (_, part) => {
     const isJson = typeof part === "number" ? Number.isFinite(part) : !["undefined", "function", "symbol"].includes(typeof part);
-    if (!isJson) throw new TypeError(`${what}: expected what JSON has, found ${String(part)}`);
+    // A Map, a Set or URLSearchParams would be `{}`.
+    const isHidden = typeof part === "object" && part !== null && Symbol.iterator in part && !Array.isArray(part);
+    if (!isJson || isHidden) throw new TypeError(`${what}: expected what JSON has, found ${String(part)}`);
     return part;
   });
   checkJson(json, what);

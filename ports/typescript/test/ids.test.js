@@ -140,6 +140,10 @@ test("names with a lone surrogate", () => {
     assert.throws(() => new Listing(User, name).seal(keyring, 42n, 1), TypeError);
     if (typeof name === "string") assert.throws(() => new Listing(User, "n", [name]), TypeError);
   }
+  // JSON would have {} for each.
+  for (const filter of [new URLSearchParams("team=1"), new Map([["team", 1]]), new Set([1])]) {
+    assert.throws(() => new Listing(User, "n", filter), TypeError);
+  }
 });
 
 test("hostile input is no id, and is refused before it is decoded", () => {

@@ -34,6 +34,8 @@ class Opened:
         self.keyring = keyring
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        if not isinstance(source, type) or not issubclass(source, Id) or source.form.startswith("mapped"):
+            raise TypeError(f"expected a class of sealed ids, found {source}: write Optional[Annotated[UserId, Opened(keyring)]] for other types")
         external = external_of(source)
 
         def read(value: Any) -> Any:

@@ -3,7 +3,7 @@ from django.contrib.auth.views import PasswordResetConfirmView
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.urls import include, path, register_converter
-from django_filters import FilterSet
+from django_filters import FilterSet, rest_framework
 from rest_framework import response, routers, serializers, views, viewsets
 
 from opaque_id.django import IdSearch, converter
@@ -64,6 +64,12 @@ class BookFilter(FilterSet):
         fields = {"id": ["exact", "in", "gt"], "author": ["exact"], "readers": ["exact"]}
 
 
+class RestFilter(rest_framework.FilterSet):
+    class Meta:
+        model = Book
+        fields = ["id"]
+
+
 class Books(viewsets.ModelViewSet):
     queryset = Book.objects.order_by("pk")
     serializer_class = BookSerializer
@@ -103,7 +109,7 @@ urlpatterns = [
     path("own", own),
     path("values", Values.as_view()),
     path("json", lambda request: JsonResponse(BookSerializer(Book.objects.all(), many=True).data, safe=False)),
-    path("reset/<uidb64>/<token>/", PasswordResetConfirmView.as_view(success_url="/")),
+    path("reset/<uidb64>/<token>/", PasswordResetConfirmView.as_view(success_url="/"), name="password_reset_confirm"),
     path("api/", include(router.urls)),
     path("admin/", admin.site.urls),
 ]

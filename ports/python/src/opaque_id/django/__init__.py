@@ -24,7 +24,7 @@ from django import forms
 from django.apps import apps as registry  # `apps` is a module here.
 from django.conf import settings
 from django.core import checks
-from django.core.exceptions import EmptyResultSet, ValidationError
+from django.core.exceptions import EmptyResultSet, ImproperlyConfigured, ValidationError
 from django.core.signals import setting_changed
 from django.db import models
 from django.dispatch import receiver
@@ -37,12 +37,16 @@ from ..keyring import Keyring
 # The lookups that compare whole ids. Those of texts would compare the key with parts that a client guesses.
 LOOKUPS = frozenset(["exact", "in", "gt", "gte", "lt", "lte", "range", "isnull"])
 _WRITES_KEYS = ContextVar("writes_keys", default=False)
+_MAILS_IDS = ContextVar("mails_ids", default=False)
 
 
 @lru_cache(maxsize=1)
 def keyring() -> Keyring:
     """That of the setting `OPAQUE_ID_KEYRING`, or else of the variable `OPAQUE_ID_KEYS`."""
-    return getattr(settings, "OPAQUE_ID_KEYRING", None) or Keyring.from_env()
+    found = getattr(settings, "OPAQUE_ID_KEYRING", None)
+    if found is not None and not isinstance(found, Keyring):
+        raise ImproperlyConfigured(f"OPAQUE_ID_KEYRING: expected a Keyring, such as Keyring.from_file(path), found a {type(found).__name__}")
+    return found or Keyring.from_env()
 
 
 @receiver(setting_changed)
@@ -104,6 +108,9 @@ class IntKey:
     def __repr__(self) -> str:
         return "IntKey(..)"
 
+    def __str__(self) -> str:
+        return str(self.key) if _WRITES_KEYS.get() else repr(self)
+
 
 class UuidKey(UUID):
     """As `IntKey`."""
@@ -120,7 +127,8 @@ class UuidKey(UUID):
     def __repr__(self) -> str:
         return "UuidKey(..)"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return str(self.key) if _WRITES_KEYS.get() else repr(self)
 
 
 class _NoRow:
@@ -156,6 +164,8 @@ def validated(of: type[Id[Any]], text: str) -> Id[Any]:
 class _IdMixin(models.Field):
     # Those of a number compare it.
     validators = ()
+    # A missing id is `None`, which the database refuses.
+    empty_strings_allowed = False
 
     def __init__(self, of: type[Id[Any]], **options: Any) -> None:
         if not isinstance(of, type) or not issubclass(of, _Sealed):
@@ -222,8 +232,8 @@ class _IdMixin(models.Field):
         return value
 
     def get_db_prep_save(self, value: Any, connection: Any) -> Any:
-        """Refuses a raw key."""
-        return super().get_db_prep_save(value if hasattr(value, "as_sql") else self.get_prep_value(value), connection)
+        """Refuses a raw key, and a text that opens to no id."""
+        return value if hasattr(value, "as_sql") else self.get_db_prep_value(self.get_prep_value(value), connection, prepared=False)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         """Accepts a raw key as well, because `prefetch_related` over a many-to-many relation passes that of a column."""
@@ -240,11 +250,15 @@ class _IdMixin(models.Field):
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None:
             return None
+        if isinstance(value, str) and not self.of.kind.is_integer:
+            raise InvalidId(f"{self.model._meta.label}.{self.name}: expected 16 bytes, found a text: convert the column of a UUIDField by DJANGO.md")
         # MariaDB's functions of unsigned integers return decimals.
         return self._of_key(value)
 
     def value_to_string(self, obj: Any) -> str:
-        """For sessions and fixtures, which are stored."""
+        """For sessions and fixtures, which are stored, and for the address of a password reset, which is shown."""
+        if _MAILS_IDS.get():
+            return str(self.value_from_object(obj))
         with keys_as_text():
             return str(self.value_from_object(obj))
 

@@ -16,7 +16,7 @@ from django.db.models.fields.related_lookups import RelatedExact, RelatedIn
 from django.db.models.lookups import Exact, In
 from django.db.models.signals import post_init
 
-from . import ObjectIdField, key_field, keys_as_text
+from . import _MAILS_IDS, ObjectIdField, key_field, keys_as_text
 
 
 class OpaqueId(AppConfig):
@@ -27,6 +27,7 @@ class OpaqueId(AppConfig):
         from django.contrib.auth.tokens import PasswordResetTokenGenerator
 
         checks.register(check_generic_relations, "models")
+        checks.register(check_composite_keys, "models")
         for owner, method in [
             # The serializers for XML do not ask the field.
             (Serializer, "serialize"),
@@ -35,9 +36,17 @@ class OpaqueId(AppConfig):
         ]:
             _wrap(owner, method, _with_keys)
         _wrap(models.ForeignKey, "clean", _with_cleaned)
+        if apps.is_installed("django.contrib.auth"):
+            from django.contrib.auth.forms import PasswordResetForm
+
+            _wrap(PasswordResetForm, "save", _with_ids)
         if apps.is_installed("django.contrib.contenttypes"):
+            from django.contrib.contenttypes import fields
             from django.contrib.contenttypes.fields import GenericRelation
 
+            # Since 6.1, Django matches rows by the texts of their keys.
+            owner = getattr(fields, "GenericForeignKeyDescriptor", fields.GenericForeignKey)
+            _wrap(owner, "get_prefetch_querysets", _with_texts_of_keys)
             GenericRelation.register_lookup(_Exact)
             GenericRelation.register_lookup(_In)
         if apps.is_installed("django.contrib.admin"):
@@ -61,7 +70,13 @@ class OpaqueId(AppConfig):
 
             from . import IdAutoField, IdField
 
-            BaseFilterSet.FILTER_DEFAULTS.update(dict.fromkeys([IdAutoField, IdField], {"filter_class": CharFilter}))
+            filters = [BaseFilterSet]
+            if apps.is_installed("rest_framework"):
+                from django_filters.rest_framework import FilterSet  # It has a copy.
+
+                filters.append(FilterSet)
+            for of in filters:
+                of.FILTER_DEFAULTS.update(dict.fromkeys([IdAutoField, IdField], {"filter_class": CharFilter}))
 
 
 def _wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
@@ -77,6 +92,25 @@ def _with_keys(method: Any) -> Any:
     def wrapper(*args: Any, **options: Any) -> Any:
         with keys_as_text():
             return method(*args, **options)
+
+    return wrapper
+
+
+def _with_ids(method: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
+        token = _MAILS_IDS.set(True)
+        try:
+            return method(*args, **options)
+        finally:
+            _MAILS_IDS.reset(token)
+
+    return wrapper
+
+
+def _with_texts_of_keys(method: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
+        rows, key_of_row, key, *others = method(*args, **options)
+        return rows, key_of_row, _with_keys(key), *others
 
     return wrapper
 
@@ -208,4 +242,19 @@ def check_generic_relations(app_configs: Any, **_: Any) -> list[checks.CheckMess
             id="opaque_id.E002",
         )
         for field in wrong
+    ]
+
+
+def check_composite_keys(app_configs: Any, **_: Any) -> list[checks.CheckMessage]:
+    """Django shows the parts of a composite primary key as they are."""
+    all_models = apps.get_models() if app_configs is None else [model for config in app_configs for model in config.get_models()]
+    return [
+        checks.Error(
+            "A composite primary key would show the keys of its ids.",
+            hint="Use another primary key, and a UniqueConstraint over these fields.",
+            obj=model,
+            id="opaque_id.E003",
+        )
+        for model in all_models
+        if len(fields := getattr(model._meta, "pk_fields", [])) > 1 and any(map(key_field, fields))
     ]

@@ -33,6 +33,11 @@ class IdField(serializers.ModelField):
 
 
 class RelatedField(serializers.PrimaryKeyRelatedField):
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str) and not data.isprintable() and any("\ud800" <= char <= "\udfff" for char in data):
+            self.fail("incorrect_type", data_type="str")  # The other error repeats the text, which no answer can contain.
+        return super().to_internal_value(data)
+
     def to_representation(self, value: Any) -> Any:
         shown = super().to_representation(value)
         return str(shown) if isinstance(shown, Id) else shown
