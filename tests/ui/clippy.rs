@@ -18,6 +18,7 @@ fn messages(source: &str, uses: impl Fn(&str) -> bool) -> BTreeSet<String> {
 #[test]
 fn clippy_finds_each_call_of_its_file_and_none_of_the_derives() {
     let file = fs::read_to_string(Path::new(TESTS).join("../docs/clippy.toml")).expect("the file");
+    let (file, _) = file.split_once("# SeaORM 1.1").expect("the calls of another version");
     let paths = file.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next());
     let expected = paths.map(|path| format!("use of a disallowed method `{path}`")).collect();
     assert_eq!(messages("ui/leaks.rs", |_| true), expected);
