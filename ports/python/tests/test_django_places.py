@@ -127,6 +127,9 @@ def test_a_column_of_texts_is_refused():
             cursor.execute("UPDATE shop_part SET id = lower(hex(id))")
         with pytest.raises(opaque_id.InvalidId, match=r"shop.Part.id: .* a UUIDField"):
             Part.objects.get()
+        with pytest.raises(opaque_id.InvalidId, match="a UUIDField"):
+            # This field has no model.
+            IdField(PartId).from_db_value("0" * 32, None, connection)
     assert Note().object_id is None and IdField(PartId).get_default() is None and part.pk
 
 

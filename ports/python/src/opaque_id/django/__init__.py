@@ -251,7 +251,7 @@ class _IdMixin(models.Field):
         if value is None:
             return None
         if isinstance(value, str) and not self.of.kind.is_integer:
-            raise InvalidId(f"{self.model._meta.label}.{self.name}: expected 16 bytes, found a text: convert the column of a UUIDField by DJANGO.md")
+            raise InvalidId(f"{self}: expected 16 bytes, found a text: convert the column of a UUIDField by DJANGO.md")
         # MariaDB's functions of unsigned integers return decimals.
         return self._of_key(value)
 
