@@ -3,10 +3,12 @@
 //! cargo-deny checks only direct dependencies, and cargo uses the compiler's version instead of the declared
 //! one.
 
-use cargo_metadata::Metadata;
+use std::process::Command;
+
+use cargo_metadata::{Metadata, Target};
 
 use crate::manifests::{is_published, metadata, value};
-use crate::{Result, cargo, circles, documents, run, target_dir, templates, tools};
+use crate::{Result, cargo, circles, documents, root, run, target_dir, templates, tools};
 
 pub(crate) fn check() -> Result {
     tools::debian("need", "linked")?;
@@ -15,7 +17,9 @@ pub(crate) fn check() -> Result {
     dependencies(&metadata)?;
     templates::check(&metadata)?;
     let ours = metadata.packages.iter().filter(|it| it.source.is_none());
-    circles::check(ours.flat_map(|it| &it.targets).map(|it| it.src_path.as_std_path()))?;
+    let targets = Vec::from_iter(ours.flat_map(|it| &it.targets));
+    circles::check(targets.iter().map(|it| it.src_path.as_std_path()))?;
+    unit_tests(&targets)?;
     documents::check()?;
     run(cargo("fmt --all --check"))?;
     run(cargo("clippy --workspace --all-targets --all-features --locked -- -Dwarnings"))?;
@@ -28,6 +32,21 @@ pub(crate) fn check() -> Result {
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
     run(doc)?;
     documents::check_links(&target_dir().join("doc"))
+}
+
+/// A target with `test = false` has no unit tests, because they would not run.
+fn unit_tests(targets: &[&Target]) -> Result {
+    for target in targets.iter().filter(|it| !it.test && (it.is_lib() || it.is_bin())) {
+        let file = target.src_path.as_std_path();
+        let is_root = file.ends_with("src/lib.rs") || file.ends_with("main.rs");
+        let sources = if is_root { file.parent().unwrap_or(file) } else { file };
+        let mut grep = Command::new("git");
+        grep.current_dir(root()).args(["grep", "--quiet", "--fixed-strings", "#[cfg(test)]"]);
+        if grep.arg(sources).status()?.success() {
+            return Err(format!("{} has tests: remove `test = false`", file.display()).into());
+        }
+    }
+    Ok(())
 }
 
 /// An adapter alone brings its own ORM and no other, extractors bring none, and all share one sqlx and one

@@ -178,7 +178,7 @@ pub(crate) fn stress(what: Stress, kills: Option<u32>, seconds: u32, only: &[Str
     }
     let mut command = match what {
         Stress::Generators => {
-            cargo("test --package opaque-id-core --test core --locked generators::")
+            cargo("test --package opaque-id-core --release --test core --locked generators::")
         }
         Stress::Schedules => cargo(
             "test --package opaque-id-tests --release --test schedules --locked every_schedule",
