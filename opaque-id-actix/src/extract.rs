@@ -82,6 +82,20 @@ pub struct Json<T>(
 
 opaque_id_web::__deref! { Path Query Form Json }
 
+macro_rules! into_inner {
+    ($($name:ident)*) => {$(
+        impl<T> $name<T> {
+            /// Returns the content.
+            #[must_use]
+            pub fn into_inner(self) -> T {
+                self.0
+            }
+        }
+    )*};
+}
+
+into_inner! { Path Query Form Json }
+
 impl<T: Serialize> Responder for Json<T> {
     type Body = <web::Json<T> as Responder>::Body;
 

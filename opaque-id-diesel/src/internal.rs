@@ -80,6 +80,10 @@ impl<T: 'static> QueryId for Id<T> {
 ///     assert::<Id<T>, DB, Internal<T>>();
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "opaque-id-diesel stores no `{Self}` in `{DB}`",
+    note = "enable the feature `postgres`, `mysql` or `sqlite` of opaque-id-diesel, also in [dev-dependencies] if only tests use that backend"
+)]
 pub trait StoredIn<DB: Backend>: Repr {
     /// The backend's own type of the column.
     type SqlType: SqlType;

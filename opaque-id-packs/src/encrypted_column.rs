@@ -133,7 +133,8 @@ macro_rules! encrypted_column {
                     self.0.convert(column, to, progress)?
                 }
 
-                /// Reads settings and dictionaries again, because other processes may have changed them.
+                /// Reads settings and dictionaries again, because other processes may have changed them. After a failover, it writes a
+                /// lost dictionary back if this process has written with it.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError).

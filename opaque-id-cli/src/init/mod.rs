@@ -16,6 +16,9 @@ use crate::{files, output, source, sqlx_toml};
 
 const KEYS: &str = "opaque-id.keys";
 
+/// A rotation writes files beside it.
+const IGNORED: &str = "opaque-id.keys*";
+
 /// Returns notes for the caller.
 pub(crate) fn run(
     out: &mut impl Write,
@@ -27,7 +30,7 @@ pub(crate) fn run(
     let keys = |url| output::block_on(opaque_id_schema::read_keys(url, true));
     let columns = url.map(keys).transpose()?.transpose()?;
     let (adapter, state) = manifest.add_crates(url, &mut notes)?;
-    manifest.exclude(KEYS);
+    manifest.exclude(IGNORED);
     let places = ["src/ids/mod.rs", "src/ids.rs"];
     let file = places.into_iter().find(|file| Path::new(file).exists()).unwrap_or(places[1]);
     let (mut derived, _) = source::read(&[PathBuf::from("src")]).unwrap_or_default();
@@ -50,12 +53,12 @@ pub(crate) fn run(
     let root = root.unwrap_or_else(|| format!("the crate's root, with #[path] of {file}"));
     let step = declared.is_none().then(|| format!("add to {root}: {names}"));
     let mut ignored = read(".gitignore")?.unwrap_or_default();
-    let is_key = |line: &str| line.trim_start_matches('/') == KEYS;
+    let is_key = |line: &str| line.trim_start_matches('/') == IGNORED;
     // Later exceptions prevail.
     let mut decisive = ignored.lines().filter(|line| line.starts_with('!') || is_key(line));
     if !decisive.next_back().is_some_and(is_key) {
         let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
-        ignored += &format!("{end}/{KEYS}\n");
+        ignored += &format!("{end}/{IGNORED}\n");
     }
     let ids = read(file)?;
     for (table, name) in &module.types {

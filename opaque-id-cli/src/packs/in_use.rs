@@ -26,6 +26,9 @@ pub(crate) async fn print(
     let database = Database::connect(url).await?;
     let mut needs: BTreeMap<u8, Vec<String>> = BTreeMap::new();
     let columns = columns(&database).await?;
+    if columns.is_empty() && !has_tables(&database).await? {
+        return Err("expected a database with tables, found none: check its name in the URL".into());
+    }
     for (table, column) in &columns {
         // Data keys of groups encrypt these rows, and the secrets encrypt the data keys.
         let keys = table.trim_end_matches(['"', '`']);
@@ -67,6 +70,16 @@ pub(crate) async fn print(
         .into()),
         _ => Ok(has_all),
     }
+}
+
+/// A URL without a database, or with a misspelled one, would need no secret.
+async fn has_tables(database: &Database) -> Result<bool> {
+    Ok(database.integer(match database.dialect() {
+        Dialect::Postgres => "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'm') AND relnamespace NOT IN \
+             (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')",
+        Dialect::MySql => "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()",
+        _ => "SELECT count(*) FROM sqlite_schema",
+    }.to_owned()).await? > 0)
 }
 
 /// Returns the columns that can have bodies, each with its table, in quotes.

@@ -260,7 +260,7 @@ async fn convert<K: ShownKey>(
     let is_known = !converted.problems.is_empty() || lost > 0;
     if left > 0 && !is_known {
         let note = format!(
-            "{left} values were not converted: look for a client that writes the old form, or a trigger"
+            "{left} values were not converted: look for rows whose id is NULL, a client that writes the old form, or a trigger"
         );
         output::warn(&[note])?;
     }

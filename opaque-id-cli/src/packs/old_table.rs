@@ -77,7 +77,9 @@ impl OldTable {
             // SQLite's transactions lock the database.
             _ => "",
         };
-        format!("SELECT {columns} FROM {table}{rest} ORDER BY {id}{order} LIMIT {ROWS}{lock}")
+        // PostgreSQL names the text of the key like the column, and would order by the text.
+        let by = format!("{table}.{id}{order}");
+        format!("SELECT {columns} FROM {table}{rest} ORDER BY {by} LIMIT {ROWS}{lock}")
     }
 }
 

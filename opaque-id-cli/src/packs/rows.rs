@@ -182,12 +182,23 @@ pub(super) async fn import_from<K: ShownKey>(
     import.finish(out).await
 }
 
+const BYTES_OF_MYSQL: &[u8] = b": \"base64:type";
+
 fn old_row<K: ShownKey>(found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
     let key = K::read(&found.key)?;
     let value = match (&found.value, is_json) {
         (Some(value), false) => value.clone(),
         (None, false) => return Err("expected a value, found NULL".into()),
         (None, true) => b"null".to_vec(),
+        // MySQL's JSON has bytes in this form.
+        (Some(value), true)
+            if value.windows(BYTES_OF_MYSQL.len()).any(|it| it == BYTES_OF_MYSQL) =>
+        {
+            return Err(
+                "expected a value that JSON has, found bytes: use --value with JSON of your own"
+                    .into(),
+            );
+        }
         // The error's message may repeat a part of the value.
         (Some(value), true) => match serde_json::from_slice::<&RawValue>(value) {
             Ok(value) => value.get().as_bytes().to_owned(),

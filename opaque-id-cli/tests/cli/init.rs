@@ -64,7 +64,7 @@ fn init_adds_the_crates_of_the_dependencies() {
         let after = contents(&folder);
         let added = format!("{}\n{workspace}", added.trim_end());
         let name = "name = \"my-app\"\n";
-        let excluded = format!("{name}exclude = [\"/opaque-id.keys\"]\n");
+        let excluded = format!("{name}exclude = [\"/opaque-id.keys*\"]\n");
         assert_eq!(after[1], before.replace(workspace, &added).replace(name, &excluded));
         assert!(after[3].contains("// pub struct User;") && after[5] == source);
     }
@@ -139,7 +139,7 @@ fn init_declares_its_module_in_source_and_not_in_comments() {
 #[test]
 fn git_ignores_the_secret_in_spite_of_an_exception() {
     let folder = project("serde = \"1\"", "src/main.rs", "");
-    folder.write(".gitignore", "/opaque-id.keys\n!*.keys\n");
+    folder.write(".gitignore", "/opaque-id.keys*\n!*.keys\n");
     folder.ok("init");
     for words in ["init --quiet", "check-ignore opaque-id.keys"] {
         let mut git = Command::new("git");
@@ -151,8 +151,8 @@ fn git_ignores_the_secret_in_spite_of_an_exception() {
 #[test]
 fn init_keeps_the_secret_out_of_packages() {
     for (package, after) in [
-        ("exclude = [\"/ci\"]", "exclude = [\"/ci\", \"/opaque-id.keys\"]"),
-        ("exclude = [\"opaque-id.keys\"]", "exclude = [\"opaque-id.keys\"]"),
+        ("exclude = [\"/ci\"]", "exclude = [\"/ci\", \"/opaque-id.keys*\"]"),
+        ("exclude = [\"opaque-id.keys*\"]", "exclude = [\"opaque-id.keys*\"]"),
         // `exclude` would have no effect.
         ("include = [\"/src\"]", "include = [\"/src\"]"),
         ("publish = false", "publish = false"),

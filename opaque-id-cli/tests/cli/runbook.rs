@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use opaque_id_core::keyring::{KeyId, SharedKeyring, UnwrapByCommand, Watch};
 use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+use opaque_id_tests::engine::Engine;
+use opaque_id_tests::sql::execute;
 
 const DOCUMENT: &str = include_str!("../../../docs/OPERATIONS.md");
 
@@ -40,9 +42,14 @@ fn shell(command: &str, folder: &Path) -> Output {
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", bin.display()))
         .env_remove("OPAQUE_ID_KEYS")
-        .env("DATABASE_URL", "sqlite:shop.db?mode=rwc")
+        .env("DATABASE_URL", "sqlite:shop.db")
         .output()
         .expect("bash runs")
+}
+
+fn create_database(folder: &Path) {
+    let url = format!("sqlite:{}?mode=rwc", folder.join("shop.db").display());
+    execute(Engine::Sqlite, &url, "CREATE TABLE users (id BLOB PRIMARY KEY)").expect("a database");
 }
 
 /// Runs the commands below a heading, and compares their output with the document.
@@ -100,6 +107,7 @@ impl App {
 fn the_runbook_works_command_by_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
+    create_database(folder);
     let source = "#[derive(OpaqueId)] #[opaque_id(prefix = \"user\")] struct User;";
     std::fs::write(folder.join("main.rs"), source).expect("a file");
     follow("## Describe the resources", folder);
@@ -173,6 +181,7 @@ fn no_command_is_left_out() {
 fn a_step_that_fails_half_way_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
+    create_database(folder);
     let keys = folder.join("keys");
     let first = |heading| commands(heading)[0].0;
 

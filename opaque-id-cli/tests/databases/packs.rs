@@ -61,6 +61,7 @@ pub(crate) const ALL: &[Case] = cases![
     columns_that_an_old_release_writes,
     columns_that_a_table_refuses,
     secrets_that_are_in_use,
+    columns_of_rows_without_an_id,
 ];
 
 #[derive(OpaqueId)]
@@ -451,11 +452,32 @@ fn packs_of_an_old_table(database: &Database) -> Result {
     }
     from.prints("import", "0 rows written, 600 were there\n")?;
 
+    // Texts of integers have another order.
+    old_table(database, "counts", "id BIGINT PRIMARY KEY, n INTEGER", &integers(-600..600))?;
+    let counts = Packs::new(database, "--prefix count --key i64 counted");
+    counts.ok("create")?;
+    counts.prints("import --from counts --columns n", "1200 rows written, 0 were there\n")?;
+    let exported = counts.ok("export")?;
+    let found =
+        exported.lines().map(serde_json::from_str).collect::<serde_json::Result<Vec<Value>>>()?;
+    let row = |n: i64| json!({"key": n.to_string(), "value": {"n": n}});
+    expect("integers", found, (-600..600).map(row).collect())?;
+
+    if database.kind == Engine::Mysql {
+        old_table(database, "files", "id INTEGER PRIMARY KEY, n BINARY(16)", "(1, 'bytes')")?;
+        let (_, stderr) = counts.fails("import --from files --columns n")?;
+        contains(&stderr, "expected a value that JSON has, found bytes")?;
+    }
+
     // A name that is not there is an error of the database, and not a text.
     for from in ["--from log --columns nothing", "--from nothing --columns n"] {
         events.refuses(&format!("import {from}"), "nothing")?;
     }
     Ok(())
+}
+
+fn integers(range: std::ops::Range<i64>) -> String {
+    range.map(|n| format!("({n}, {n})")).collect::<Vec<_>>().join(",")
 }
 
 /// Keys as text, and values as JSON, of which some are neither.
@@ -1234,7 +1256,38 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     keys(&BOTH, &["--retire", "0"], false, &left)?;
     database.execute("DROP TABLE old_packs")?;
     keys(&BOTH, &["--retire", "0"], true, &[&unneeded.replace('1', "0")])?;
-    Ok(())
+
+    // The name of the database is missing or misspelled.
+    let (server, name) = database.url.rsplit_once('/').ok_or("a URL")?;
+    let url = match database.kind {
+        Engine::Postgres => format!("{server}/postgres"),
+        Engine::Sqlite => "sqlite::memory:".to_owned(),
+        _ => server.to_owned(),
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+    command.args(["keys", "--retire", "0"]).env("OPAQUE_ID_KEYS", &*BOTH).env("DATABASE_URL", url);
+    let (found, _, stderr) = run(&mut command, "")?;
+    expect(name, found, false)?;
+    contains(&stderr, "expected a database with tables, found none")
+}
+
+/// No walk by ids finds such a row.
+fn columns_of_rows_without_an_id(database: &Database) -> Result {
+    let customers = customers(database)?;
+    let columns = format!(
+        "values_id {}, email VARCHAR(9), sealed {}",
+        key_type(database),
+        value_type(database)
+    );
+    old_table(database, "leads", &columns, "(NULL, 'a@example', NULL)")?;
+    database.execute("CREATE UNIQUE INDEX leads_ids ON leads (values_id)")?;
+    let of = "--prefix event --key uuid7 --column leads.sealed --id values_id customers_email";
+    let leads = Packs::new(database, of);
+    drop(customers);
+    let (_, stderr) = leads.fails("convert --plaintext email")?;
+    contains(&stderr, "1 values were not converted: look for rows whose id is NULL")?;
+    let (stdout, _) = leads.fails("verify --plaintext email")?;
+    contains(&stdout, "a row without an id has a value in plaintext")
 }
 
 /// The resource is of the file, and the column of ids has the name `id`. It is a part of the table's key, so thirty rows have each id.

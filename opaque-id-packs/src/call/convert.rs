@@ -79,6 +79,9 @@ impl Calls {
                 let reason = "a foreign key refers to the column of plaintext";
                 return Err(TableError::Refused { location, reason });
             }
+            if to != Conversion::Plaintext {
+                check_targets(&mut session, &column).await?;
+            }
             let mut converted = Converted::default();
             for _ in 0..PASSES {
                 converted = Converted { rows: converted.rows, ..Converted::default() };
@@ -96,17 +99,31 @@ impl Calls {
                     break;
                 }
             }
-            let rows = session.query(session.sql().count_unconverted(&column)).await?;
-            let [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] =
-                rows.first().map_or(&[][..], |row| row)
-            else {
-                return Err(session.table.wrong_columns());
-            };
             [converted.plaintext, converted.encrypted, converted.unindexed] =
-                [plaintext, encrypted, unindexed].map(|count| count.cast_unsigned());
+                unconverted(&mut session, &column).await?;
             session.end(converted).await
         })
     }
+}
+
+/// The caller may have named columns of other data. The conversion would overwrite them.
+async fn check_targets(session: &mut Session, column: &ColumnName) -> Result<(), TableError> {
+    let refused = |session: &Session, reason| {
+        Err(TableError::Refused { location: session.table.column_location(), reason })
+    };
+    let other_values = session.sql().other_values(column);
+    if !session.query(other_values).await?.is_empty() {
+        return refused(session, "the column of fingerprints has values of another length");
+    }
+    let mut page = Walk::new(Source::Column(column, ValueSource::AllEncrypted))
+        .next(session, &EVERY_BODY)
+        .await?
+        .unwrap_or_default();
+    page.retain(|stored| !stored.body.is_empty());
+    if !page.is_empty() && !session.opens_any(&page)? {
+        return refused(session, "the column of encrypted values has other values");
+    }
+    Ok(())
 }
 
 /// Checks that no value is in plaintext and that each has its fingerprint, and adds the problems.
@@ -116,6 +133,7 @@ pub(super) async fn check(
     read: &Reader<'_>,
     mut add: impl FnMut(TableError),
 ) -> Result<(), TableError> {
+    let mut in_plaintext = 0_u64;
     let due = [
         (ValueSource::Plaintext, column.plaintext.is_some()),
         (ValueSource::Encrypted, column.index.is_some()),
@@ -127,7 +145,10 @@ pub(super) async fn check(
             for found in page {
                 let location = session.table.location(Kind::Value, found.id);
                 match source {
-                    ValueSource::Plaintext => add(TableError::Plaintext { location }),
+                    ValueSource::Plaintext => {
+                        in_plaintext += 1;
+                        add(TableError::Plaintext { location });
+                    }
                     ValueSource::Index => add(TableError::Fingerprint { location }),
                     // The verification of the column has reported a value that cannot be read.
                     _ => {
@@ -142,7 +163,23 @@ pub(super) async fn check(
             }
         }
     }
+    if column.plaintext.is_some() && in_plaintext < unconverted(session, column).await?[0] {
+        let location = session.table.column_location();
+        let reason = "a row without an id has a value in plaintext";
+        add(TableError::Refused { location, reason });
+    }
     Ok(())
+}
+
+/// Returns the number of values in plaintext, of encrypted values, and of values without a fingerprint.
+async fn unconverted(session: &mut Session, column: &ColumnName) -> Result<[u64; 3], TableError> {
+    let rows = session.query(session.sql().count_unconverted(column)).await?;
+    match rows.first().map_or(&[][..], |row| row) {
+        [Cell::Integer(plaintext), Cell::Integer(encrypted), Cell::Integer(unindexed)] => {
+            Ok([plaintext, encrypted, unindexed].map(|count| count.cast_unsigned()))
+        }
+        _ => Err(session.table.wrong_columns()),
+    }
 }
 
 /// Returns the writes of a conversion.
@@ -331,7 +368,7 @@ impl Write {
             let is_written = matches!(self, Self::Index(_)) && row.fingerprint == found.index;
             if !is_written && lost > 0 {
                 let location = session.table.location(Kind::Value, row.id);
-                let reason = "a trigger, rule or policy leaves the row as it is";
+                let reason = "a trigger, rule or policy leaves the row as it is, or its value is JSON's null";
                 converted.add(TableError::Refused { location, reason });
                 lost -= 1;
             }

@@ -51,7 +51,7 @@ impl Calls {
     }
 
     pub fn refresh(&self) -> PackCall<'static, ()> {
-        self.call(|session| open(session, None))
+        self.call(refresh)
     }
 }
 
@@ -88,6 +88,16 @@ async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableEr
             replace_pack_of_other_settings(&mut session, pack.version).await
         }
         _ => Ok(()),
+    }
+}
+
+/// Most calls of a column run no statement, so this call also writes a lost dictionary back.
+async fn refresh(session: Disconnected) -> Result<(), TableError> {
+    let mut session = session.connect().await;
+    session.read_settings().await?;
+    match session.learn().await? {
+        true => Ok(()),
+        false => Err(session.table.not_created()),
     }
 }
 

@@ -236,9 +236,5 @@ async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result
     let Some(column) = column else { return Ok(true) };
     let source = Source::Column(column, ValueSource::AllEncrypted);
     let values = Walk::new(source).next(session, &EVERY_BODY).await?;
-    let view = session.view()?;
-    Ok(values.iter().flatten().any(|stored| {
-        let opened = view.open_value(stored.id, &stored.body);
-        matches!(opened, Ok(_) | Err(TableError::Erased { .. }))
-    }))
+    session.opens_any(&values.unwrap_or_default())
 }

@@ -86,6 +86,14 @@ impl Session {
         self.table.view(self.context(), &self.groups)
     }
 
+    pub(super) fn opens_any(&self, values: &[StoredRow]) -> Result<bool, TableError> {
+        let view = self.view()?;
+        Ok(values.iter().any(|stored| {
+            let opened = view.open_value(stored.id, &stored.body);
+            matches!(opened, Ok(_) | Err(TableError::Erased { .. }))
+        }))
+    }
+
     /// On MySQL the transaction itself may have written the pack after another client had split it. Its
     /// snapshot does not show the new packs.
     pub(super) fn gap_problem(&self, location: Location) -> TableError {

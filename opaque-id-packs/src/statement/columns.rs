@@ -168,6 +168,10 @@ impl Builder<'_> {
                 // An application that writes plaintext again may have been faster.
                 sets.extend(plaintext.map(|plaintext| {
                     let new = self.text(&new, plaintext, column.is_json);
+                    if self.dialect == Dialect::Postgres {
+                        // It reads JSON's `null` as NULL.
+                        condition = format!(" AND {new} IS DISTINCT FROM NULL");
+                    }
                     (plaintext, format!("COALESCE(c.{plaintext}, {new})"))
                 }));
                 ValueSource::AllEncrypted
@@ -191,6 +195,26 @@ impl Builder<'_> {
         });
         let rows: Vec<_> = rows.iter().map(ConvertedRow::list_item).collect();
         self.bind(&sql, &[List(&rows)], &[])
+    }
+
+    /// Finds a value of a column without fingerprints. PostgreSQL also compares the types, because it would write bytes into a text as
+    /// digits.
+    pub(crate) fn other_values(self, column: &ColumnName) -> Statement {
+        let Quoted { table, column, index, .. } = column.quoted(self.dialect);
+        let is_other = index.map_or_else(
+            || "1 = 0".to_owned(),
+            |index| {
+                format!(
+                    "LENGTH({index}) <> {FINGERPRINT} AND NOT EXISTS (SELECT 1 FROM {table} WHERE LENGTH({index}) = {FINGERPRINT})"
+                )
+            },
+        );
+        let sql = self.render(&format!(
+            "SELECT CAST(1 AS {}) FROM {table} WHERE {is_other} OR (1 = 0 AND {column} = {}) LIMIT 1",
+            self.bigint(),
+            self.no_body()
+        ));
+        self.bind(&sql, &[], &[Column::Integer])
     }
 
     /// Finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
@@ -286,11 +310,19 @@ impl Builder<'_> {
     fn text(self, bytes: &str, plaintext: &str, is_json: bool) -> String {
         match self.dialect {
             // PostgreSQL assigns a text to columns of texts only. Members of JSON become values of any type.
-            Dialect::Postgres => format!(
-                "(json_populate_record(c.*, json_build_object('{name}', CAST(convert_from({bytes}, 'UTF8') AS {of})))).{plaintext}",
-                name = plaintext.trim_matches('"'),
-                of = if is_json { "json" } else { "text" },
-            ),
+            Dialect::Postgres => {
+                let (name, text) =
+                    (plaintext.trim_matches('"'), format!("convert_from({bytes}, 'UTF8')"));
+                let value = match is_json {
+                    true => format!("CAST({text} AS json)"),
+                    false => format!(
+                        "CASE WHEN CAST(pg_typeof(c.{plaintext}) AS text) IN ('json', 'jsonb') THEN CAST({text} AS json) ELSE to_json({text}) END"
+                    ),
+                };
+                format!(
+                    "(json_populate_record(c.*, json_build_object('{name}', {value}))).{plaintext}"
+                )
+            }
             // Without a collation of its own, it does not mix with a text of another character set.
             Dialect::MySql => format!("CONVERT({bytes} USING utf8mb4) COLLATE utf8mb4_bin"),
             _ => format!("CAST({bytes} AS TEXT)"),

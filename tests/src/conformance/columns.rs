@@ -241,6 +241,7 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_come_back
         columns_that_were_altered
         columns_are_trained_and_rekeyed
+        columns_that_lost_a_dictionary
         columns_follow_a_rotation
         columns_of_rows_by_integers
         columns_in_groups
@@ -522,6 +523,28 @@ async fn columns_that_were_altered<S: ColumnShop>(shop: &S, database: &Database)
     let missing = error(fresh::<S, S::User, Json>(shop).await);
     assert!(missing.contains("the tables profiles_notes_… have no settings"), "{missing}");
     assert!(error(shop.refresh(&notes).await).contains("have no settings"));
+    Ok(Passed)
+}
+
+/// A failover takes back a dictionary and the settings, and the process goes on to encrypt with it.
+async fn columns_that_lost_a_dictionary<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
+    shop.create_profiles(database).await?;
+    let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
+    database.execute("CREATE TABLE before_train AS SELECT * FROM profiles_notes_meta")?;
+    let text = |i: usize| format!(r#"{{"diagnosis":"hay fever","dose":"{} mg"}}"#, i * 7);
+    let samples: Vec<_> = (0..2_000).map(text).collect();
+    shop.train(&notes, &samples, 2_048).await?;
+    let rows = add(shop, &notes, (0..3).map(text)).await?;
+    database.execute("DELETE FROM profiles_notes_meta")?;
+    database.execute("INSERT INTO profiles_notes_meta SELECT * FROM before_train")?;
+
+    let older = error(shop.refresh(&notes).await);
+    assert!(older.contains("the settings (id 0) of profiles_notes_meta"), "{older}");
+    let other = fresh::<S, S::User, Json>(shop).await?;
+    for (profile, (id, text)) in shop.profiles().await?.iter().zip(&rows) {
+        assert_eq!(profile.id, *id);
+        assert_eq!(S::decrypt(&other, *id, &profile.notes)?, *text);
+    }
     Ok(Passed)
 }
 
@@ -1067,6 +1090,20 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
     let missing =
         ColumnName::new("profiles", "address").index("address_index").plaintext("no_such");
     assert!(shop.convert(&column, &missing, Conversion::Encrypted, |_| {}).await.is_err());
+
+    // The caller names columns of other data. PostgreSQL would write bytes into a text as digits.
+    database.execute("ALTER TABLE profiles ADD COLUMN digits VARCHAR(200)")?;
+    for (encrypted, index, refusal, is_refused) in [
+        ("notes", "address_index", "the column of encrypted values has other values", true),
+        ("address", "notes", "the column of fingerprints has values of another length", true),
+        ("digits", "address_index", "operator", database.kind == Engine::Postgres),
+    ] {
+        let other = ColumnName::new("profiles", encrypted).index(index).plaintext("address_text");
+        if is_refused {
+            let refused = error(shop.convert(&column, &other, Conversion::Encrypted, |_| {}).await);
+            assert!(refused.contains(refusal), "{refused}");
+        }
+    }
     Ok(Passed)
 }
 
@@ -1084,6 +1121,8 @@ async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database)
                 ("BOOLEAN", "true"),
                 ("JSON", r#"{"a":  1.50}"#),
                 ("JSONB", r#"{"a": 1.50}"#),
+                // In small letters, the caller does not say that it has JSON.
+                ("jsonb", r#"{"a": 1.50}"#),
             ],
             "TEXT",
             "BYTEA",
@@ -1120,6 +1159,15 @@ async fn columns_that_had_any_type<S: ColumnShop>(shop: &S, database: &Database)
         assert_eq!((back.rows, back.plaintext), (1, 1), "{of}: {back:?}");
         let found = database.text(&format!("SELECT CAST({name} AS {text_type}) FROM profiles"))?;
         assert_eq!(found, *value, "{of}");
+    }
+    if database.kind == Engine::Postgres {
+        // PostgreSQL would read it as NULL on the way back.
+        database.execute("ALTER TABLE profiles ADD COLUMN nothing JSONB DEFAULT 'null'")?;
+        let address = ColumnName::new("profiles", "address").plaintext_json("nothing");
+        shop.convert(&column, &address, Conversion::Encrypted, |_| {}).await?;
+        let back = shop.convert(&column, &address, Conversion::Plaintext, |_| {}).await?;
+        assert_eq!((back.encrypted, back.problems.len()), (1, 1), "{back:?}");
+        database.execute("UPDATE profiles SET address = NULL")?;
     }
     let bytes = database.kind.bytes(b"a\xffb");
     database.execute(&format!("ALTER TABLE profiles ADD COLUMN plain_bytes {bytes_type}"))?;
