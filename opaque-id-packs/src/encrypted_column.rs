@@ -143,7 +143,7 @@ macro_rules! encrypted_column {
                 }
 
                 /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
-                /// [groups](crate#groups). Otherwise it runs no statement.
+                /// [groups](crate#groups). Otherwise it runs no statement. After a rollback, encrypt again.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError), also if the group is erased.

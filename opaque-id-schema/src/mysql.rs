@@ -13,11 +13,9 @@
 //!    equal keys or orphans. If the condition itself fails, it stays 0.
 //! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the
 //!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
-//! 3. `@opaque_id_begun` records that tables change from here on.
-//! 4. Foreign keys are dropped. Each column goes through `VARBINARY` to `BINARY(16)` or to an integer. After
+//! 3. Foreign keys are dropped. Each column goes through `VARBINARY` to `BINARY(16)` or to an integer. After
 //!    each step a query on `information_schema` checks whether it happened.
-//! 5. Foreign keys return if `@opaque_id_begun`, even after a failure. The last line prints `done`, `STOPPED
-//!    HALF-WAY` or `nothing was changed`.
+//! 4. Foreign keys return even after a failure.
 //!
 //! Another connection has none of these variables: they are NULL there, and nothing runs.
 

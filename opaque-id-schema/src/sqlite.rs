@@ -9,13 +9,7 @@
 //! The script is one transaction, and its checks roll it back: `ensure` is an `INSERT OR ROLLBACK` into a
 //! temporary table with the constraint that the conditions hold. The `sqlite3` shell continues after an error
 //! by default, so it gets all statements as one: only the last line ends with a semicolon, and the shell
-//! stops at the first error in it. In order:
-//!
-//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table;
-//! 2. `BEGIN IMMEDIATE`, and a check that the schema is the one that was read;
-//! 3. renames, and new tables with their rows, rowids, counters, indexes and triggers;
-//! 4. checks of rows, values, the schema and references. `foreign_key_check` is alone, because it can fail;
-//! 5. `COMMIT`, and the settings as they were.
+//! stops at the first error in it. `legacy_alter_table` is on, so that a rename changes no other table.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,7 +16,6 @@ use crate::{files, output, source, sqlx_toml};
 
 const KEYS: &str = "opaque-id.keys";
 
-/// A rotation writes files beside it.
 const IGNORED: &str = "opaque-id.keys*";
 
 /// Returns notes for the caller.

@@ -1,4 +1,4 @@
-//! Generators of keys in the application. Each kind follows its specification.
+//! Generators of keys in the application.
 //!
 //! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also has generators
 //! with settings. Each can be a `static` that threads share, and accepts the caller's [`Clock`] and

@@ -1,10 +1,8 @@
-//! AES-128, and Feistel networks of it, in vector registers from end to end.
+//! AES-128, and Feistel networks of it, in vector registers.
 //!
-//! A single block takes the crate `aes` twice as long. With VAES, it first computes eleven wide round keys
-//! that a single block does not need. It also reads a block from memory right after writing it as two halves,
-//! and a CPU cannot forward such a read. Its cost depends on inlining and so on the user's profile: 1.3 or
-//! 2.5 times a block in registers. This module takes 1.3 in every profile (docs/PERFORMANCE.md,
-//! *Permutations*). Remove it when the crate is as fast for a single block.
+//! A single block takes the crate `aes` twice as long, because with VAES it first computes eleven wide round
+//! keys (docs/PERFORMANCE.md, *Permutations*). Remove this module when the crate is as fast for a single
+//! block.
 //!
 //! Each `unsafe` block calls a safe function that needs CPU features, and has an [`Instructions`] or a
 //! [`RoundKeys`]. Both exist only if [`Instructions::detect`] has found these features.

@@ -8,8 +8,7 @@ use crate::key::Ticks;
 use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48,
-/// 60 or 64 bits, a clock sequence, and random bits. It is for stored data of early adopters, and for adding
-/// to it.
+/// 60 or 64 bits, a clock sequence, and random bits. It is for stored data of early adopters.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|

@@ -266,8 +266,7 @@ impl Builder<'_> {
     }
 
     /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
-    /// cut it off. To each of them, the other's words are a comment. A unique column of SQLite can say that the conflicting row is deleted, but
-    /// `OR ABORT` also changes the statements of the application's triggers.
+    /// cut it off. A unique column of SQLite can delete the conflicting row, but `OR ABORT` also changes the statements of triggers.
     fn update(self, is_unique: bool) -> &'static str {
         match self.dialect {
             Dialect::MySql => {
