@@ -13,6 +13,7 @@ pub(super) struct OldTable {
     table: String,
     id: String,
     columns: String,
+    is_object: bool,
 }
 
 impl OldTable {
@@ -54,11 +55,19 @@ impl OldTable {
             }
         };
         let table = table.split('.').map(quoted).collect::<Vec<_>>().join(".");
-        Ok(Self { dialect, table, id, columns: format!("{key}, {value}") })
+        let is_object = is_json && from.value.is_none();
+        Ok(Self { dialect, table, id, columns: format!("{key}, {value}"), is_object })
     }
 
     pub(super) fn count(&self) -> String {
         format!("SELECT count(*) FROM {}", self.table)
+    }
+
+    /// MySQL writes the bytes of a column into an object as a text.
+    pub(super) fn has_bytes(&self, value: &[u8]) -> bool {
+        const START: &[u8] = b": \"base64:type";
+        let is_by_mysql = self.dialect == Dialect::MySql && self.is_object;
+        is_by_mysql && value.windows(START.len()).any(|it| it == START)
     }
 
     /// Returns the statement that reads and locks the rows after a key, so that they are not changed or

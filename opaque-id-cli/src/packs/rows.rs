@@ -154,7 +154,7 @@ pub(super) async fn import_from<K: ShownKey>(
             let last = found.last().map(|found| found.literal.clone());
             let (mut rows, mut refused) = (Vec::new(), Vec::new());
             for found in found {
-                match old_row(&found, is_json) {
+                match old_row(&old, &found, is_json) {
                     Ok((key, value)) => rows.push((Place::Row, key, value)),
                     Err(error) => refused.push((found.key, error)),
                 }
@@ -182,22 +182,14 @@ pub(super) async fn import_from<K: ShownKey>(
     import.finish(out).await
 }
 
-const BYTES_OF_MYSQL: &[u8] = b": \"base64:type";
-
-fn old_row<K: ShownKey>(found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
+fn old_row<K: ShownKey>(old: &OldTable, found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
     let key = K::read(&found.key)?;
     let value = match (&found.value, is_json) {
         (Some(value), false) => value.clone(),
         (None, false) => return Err("expected a value, found NULL".into()),
         (None, true) => b"null".to_vec(),
-        // MySQL's JSON has bytes in this form.
-        (Some(value), true)
-            if value.windows(BYTES_OF_MYSQL.len()).any(|it| it == BYTES_OF_MYSQL) =>
-        {
-            return Err(
-                "expected a value that JSON has, found bytes: use --value with JSON of your own"
-                    .into(),
-            );
+        (Some(value), true) if old.has_bytes(value) => {
+            return Err("expected columns that JSON can have, found bytes: use --value".into());
         }
         // The error's message may repeat a part of the value.
         (Some(value), true) => match serde_json::from_slice::<&RawValue>(value) {

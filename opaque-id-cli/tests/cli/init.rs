@@ -141,7 +141,9 @@ fn git_ignores_the_secret_in_spite_of_an_exception() {
     let folder = project("serde = \"1\"", "src/main.rs", "");
     folder.write(".gitignore", "/opaque-id.keys*\n!*.keys\n");
     folder.ok("init");
-    for words in ["init --quiet", "check-ignore opaque-id.keys"] {
+    for words in
+        ["init --quiet", "check-ignore opaque-id.keys", "check-ignore opaque-id.keys.before"]
+    {
         let mut git = Command::new("git");
         good(&output(git.args(words.split(' ')).current_dir(&folder.0)));
     }

@@ -466,7 +466,7 @@ fn packs_of_an_old_table(database: &Database) -> Result {
     if database.kind == Engine::Mysql {
         old_table(database, "files", "id INTEGER PRIMARY KEY, n BINARY(16)", "(1, 'bytes')")?;
         let (_, stderr) = counts.fails("import --from files --columns n")?;
-        contains(&stderr, "expected a value that JSON has, found bytes")?;
+        contains(&stderr, "expected columns that JSON can have, found bytes")?;
     }
 
     // A name that is not there is an error of the database, and not a text.
