@@ -39,7 +39,6 @@ use crate::keyring::Keyring;
     message = "`{Self}` does not become `{V}` in a view",
     label = "the model has a `{Self}` for it",
     note = "an `Internal<T>` becomes an `External<T>` of the same resource, inside `Option`, `Vec`, `Box`, arrays, sets, maps and tuples of a derived view as well; a model becomes a view that has `#[derive(View)] #[view(from = …)]`",
-    note = "a view with `#[view(decrypt)]` is made by its `decrypt`, so mark a field of it with `#[view(given)]`",
     note = "everything else must have the same type in the view: or write `#[view(with = f)]`, where `f` takes `&` of the model, or implement `IntoView` by hand",
     note = "an id of a mapped resource is a row of its table: mark the field with `#[view(given)]`, and convert all rows by `UuidMap::view_all`"
 )]
