@@ -42,7 +42,7 @@ fn unit_tests(targets: &[&Target]) -> Result {
         let sources = if is_root { file.parent().unwrap_or(file) } else { file };
         let mut grep = Command::new("git");
         grep.current_dir(root()).args(["grep", "--quiet", "--fixed-strings", "#[cfg(test)]"]);
-        // Otherwise git found a line, or could not search.
+        // Git has found a line or cannot search.
         if grep.arg(sources).status()?.code() != Some(1) {
             return Err(format!("{} has tests: remove `test = false`", file.display()).into());
         }

@@ -72,7 +72,7 @@ pub(crate) async fn print(
     }
 }
 
-/// A misspelled URL would need no secret.
+/// A misspelled URL needs no secret.
 async fn has_tables(database: &Database) -> Result<bool> {
     Ok(database.integer(match database.dialect() {
         Dialect::Postgres => "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'm') AND relnamespace NOT IN \

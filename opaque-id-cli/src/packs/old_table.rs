@@ -63,7 +63,7 @@ impl OldTable {
         format!("SELECT count(*) FROM {}", self.table)
     }
 
-    /// MySQL writes the bytes of a column into an object as a text.
+    /// MySQL's objects have bytes as texts.
     pub(super) fn has_bytes(&self, value: &[u8]) -> bool {
         const START: &[u8] = b": \"base64:type";
         let is_by_mysql = self.dialect == Dialect::MySql && self.is_object;
