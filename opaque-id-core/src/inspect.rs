@@ -117,7 +117,11 @@ pub fn words(text: &str) -> Vec<String> {
 fn visible(text: &str) -> String {
     let is_invisible =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
-    let text = text.replace(is_invisible, "").replace("%25", "%");
+    let mut text = text.replace(is_invisible, "").replace("%25", "%");
+    // JSON escapes the line ends of a message.
+    for white_space in ["\\n", "\\r", "\\t"] {
+        text = text.replace(white_space, "\n");
+    }
     let mut parts = text.split('%');
     let mut visible = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -393,7 +397,7 @@ mod tests {
             "2026-11-26 19:09:52 INFO user # opened",
             "**#**",
             "#!",
-            "#\\n",
+            "not found:\\n#\\r\\n\\t#\\n",
             "#\t#",
             "\\\"#\\\"",
             "<a href=\"/u/#\">",
