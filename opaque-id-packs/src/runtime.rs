@@ -134,7 +134,7 @@ impl<K: Key> RuntimePacks<K> {
         if contents.groups.is_some() {
             return Err(self.table.mismatch(
                 "values without groups",
-                "values in groups: convert them by `EncryptedColumn::convert` in the application",
+                "values in groups: call `convert` or `verify` of the `EncryptedColumn` in the application",
             ));
         }
         let is_json = contents.encoding == "json";
