@@ -216,32 +216,29 @@ pub(crate) fn drafts(
     for (place, key) in &keys {
         let root = roots.of(key);
         let stored = roots.wanted(place);
-        let problem = match (&key.judgment, stored) {
-            (Judgment::Right(is), Some(stored)) if *is == stored => {
+        let problem = match (&key.judgment, stored, &root.judgment) {
+            (Judgment::Right(is), Some(stored), _) if *is == stored => {
                 report.right += usize::from(key.is_declared);
                 continue;
             }
-            (Judgment::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
+            (Judgment::Wrong(is, problem), Some(stored), _) if *is == stored => problem.clone(),
             // The column's own values do not show the fault.
-            (Judgment::Unknown(_) | Judgment::NoId, Some(_))
-                if let Judgment::Wrong(_, problem) = &root.judgment
-                    && key.found == root.found =>
+            (Judgment::Unknown(_) | Judgment::NoId, Some(_), Judgment::Wrong(_, problem))
+                if key.found == root.found =>
             {
                 problem.clone()
             }
-            (_, Some(_)) if root.place == *place => {
+            (_, Some(_), _) if root.place == *place => {
                 "a column that references it stores integers of 64 bits".to_owned()
             }
-            (_, Some(_)) => "the referenced column stores keys of a different type".to_owned(),
-            (_, None) => match root.judgment {
-                Judgment::Unknown(reason) if root.place == *place => {
-                    format!("not judged: {reason}")
-                }
-                Judgment::Unknown(_) => {
-                    "not judged, because the referenced column is not".to_owned()
-                }
-                _ => continue,
-            },
+            (_, Some(_), _) => "the referenced column stores keys of a different type".to_owned(),
+            (_, None, Judgment::Unknown(reason)) if root.place == *place => {
+                format!("not judged: {reason}")
+            }
+            (_, None, Judgment::Unknown(_)) => {
+                "not judged, because the referenced column is not".to_owned()
+            }
+            (_, None, _) => continue,
         };
         let is_elsewhere = |foreign: &ForeignKey| {
             foreign.from == *place && !keys.contains_key(&foreign.to)

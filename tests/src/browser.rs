@@ -54,7 +54,8 @@ pub async fn visit<F: Future<Output = Result> + Send + 'static>(
     shots: &Path,
     story: impl FnOnce(Visit) -> F,
 ) -> Result {
-    let (_driver, port) = chromedriver()?;
+    let folder = tempfile::tempdir()?;
+    let (_driver, port) = chromedriver(folder.path())?;
     let mut options = json!({
         // Tests may run as root, so there is no sandbox.
         "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server",

@@ -88,10 +88,10 @@ impl Drop for ChildGuard {
     }
 }
 
-/// Starts Chromium's driver, and returns its port.
-pub fn chromedriver() -> Result<(ChildGuard, u16)> {
+/// Starts Chromium's driver, and returns its port. A killed driver leaves its files in the folder.
+pub fn chromedriver(folder: &Path) -> Result<(ChildGuard, u16)> {
     let mut driver = Command::new("chromedriver");
-    driver.arg("--port=0");
+    driver.arg("--port=0").env("TMPDIR", folder);
     let started = ChildGuard::start(driver, |line| {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end().trim_end_matches('.').parse().ok()
