@@ -244,7 +244,7 @@ impl Resource {
 
     pub(crate) fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>> {
         let sealed = self.sealed()?;
-        let (key, key_id) = sealed.open(id)?;
+        let (key, key_id) = sealed.open(id).map_err(|error| self.other_form_error(id, error))?;
         let is_verified = sealed.tag_bits() > 0;
         Ok((sealed.seal(key)?, self.opened(sealed, (key, key_id), is_verified)))
     }

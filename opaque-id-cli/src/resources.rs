@@ -203,7 +203,6 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
             });
             continue;
         }
-        // Writing into a string cannot fail.
         let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
         for (option, value) in [("domain", &derive.domain), ("table", &derive.table)] {
             if let Some(value) = value {

@@ -184,7 +184,6 @@ fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -
         let is_like = |table: &&&str| ends(table).any(|end| is_of(derive, end));
         tables.iter().filter(is_like).count() == 1
     };
-    // The longest ending comes first.
     let found = ends(table).map(|end| {
         let found = derives.iter().filter(|derive| is_of(derive, end));
         found.filter(|derive| end == table || is_only(derive)).collect::<Vec<_>>()

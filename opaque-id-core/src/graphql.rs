@@ -5,7 +5,8 @@
 //! row (`null` in most schemas).
 //!
 //! Limit the complexity of documents (`SchemaBuilder::limit_complexity`), because with aliases one request
-//! can guess thousands of ids.
+//! can guess thousands of ids. It counts a list of ids as one: limit its length, too, by
+//! `#[graphql(validator(max_items = 50))]`.
 //!
 //! Relay's interface `Node` requires an `ID`. An `External<T>` converts into it by `into()`, and
 //! [`Keyring::open_any`] opens the argument of `node(id: ID!)`.
@@ -92,7 +93,7 @@ use crate::external::External;
 use crate::keyring::Keyring;
 use crate::page::{PageRequest, Start};
 use crate::range::Position;
-use crate::resource::{OpaqueId, SealedResource};
+use crate::resource::OpaqueId;
 use crate::view::IntoView;
 
 /// Reads the arguments of a Relay connection. A page has at most `limit` rows, and `limit` is also the
@@ -101,7 +102,7 @@ use crate::view::IntoView;
 /// # Errors
 /// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or
 /// if the arguments are neither `first` and `after` nor `last` and `before`.
-pub fn page_request<T: SealedResource>(
+pub fn page_request<T: OpaqueId>(
     keyring: &Keyring,
     after: Option<String>,
     before: Option<String>,
@@ -138,7 +139,7 @@ pub fn connection<T, R, V>(
     id: impl Fn(&R) -> T::Internal,
 ) -> Connection<Cursor<T>, V>
 where
-    T: SealedResource,
+    T: OpaqueId,
     R: IntoView<V>,
     V: OutputType,
 {

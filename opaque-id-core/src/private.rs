@@ -37,10 +37,11 @@ pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
 ///
 /// `Raw` is the only parameter, so that an adapter's own `Internal<T>` cannot be one of these types.
 #[diagnostic::on_unimplemented(
-    message = "a raw key does not become an internal id by itself",
-    label = "this is a raw key, not an internal id",
-    note = "in `query!` and `query_as!` of sqlx, tell the macro the column's type: in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or in the query, by `SELECT id AS \"id: _\"`",
-    note = "elsewhere, check the key: `Internal::from_key(key)?`"
+    message = "an external id or a raw key does not become an internal id by itself",
+    label = "this is no internal id",
+    note = "open an external id: `keyring.open(external)?`",
+    note = "check a raw key: `Internal::from_key(key)?`",
+    note = "in `query!` and `query_as!` of sqlx, tell the macro the column's type: in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or in the query, by `SELECT id AS \"id: _\"`"
 )]
 pub trait MayEnter<Raw> {
     /// The stored type.
@@ -63,7 +64,7 @@ impl<T> MayEnter<Uuid> for RawKeyOf<T, Uuid> {
     label = "this holds an internal id",
     note = "seal it: use `External<_>` in the types of the API; `keyring.seal(id)` creates it and `keyring.open(external)?` converts it back",
     note = "in a model with `#[view(into = …)]`, a field of a newtype has `#[view(as = External<_>)]`",
-    note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate",
+    note = "inside a trust boundary (job queue, cache, JSON column), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate",
     note = "in a message of a log or an error, show `keyring::log_id(id)`"
 )]
 pub trait MayLeave {}

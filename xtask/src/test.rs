@@ -21,7 +21,6 @@ pub(crate) enum Stress {
     Packs,
 }
 
-/// Nothing is built twice.
 pub(crate) fn cargo_test(part: &str) -> Command {
     cargo(&format!("test --workspace --all-features --locked {part}"))
 }
@@ -66,7 +65,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     let targets = "--test=core --test=allocation --test=fork --test=logs --test=memory";
     let core = cargo(&format!("test --workspace --locked {targets}"));
     parts.begin("test; older ORMs, documentation and the core with AES instructions meanwhile");
-    // Cargo locks the folder while it builds, so its commands run one after the other, and the longest last.
+    // One after the other, because cargo locks the folder while it builds.
     let commands = vec![cargo_test("--doc"), core, older];
     let failed = Mutex::new(Vec::new());
     let test = |mut command: Command| {
@@ -94,7 +93,7 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     }
 }
 
-/// Builds the test programs, as `cargo test` does. The longest come first.
+/// The longest come first.
 fn programs() -> Result<Vec<Command>> {
     let mut cargo = cargo_test("--tests --no-run --message-format=json-render-diagnostics");
     let mut cargo = cargo.stdout(Stdio::piped()).spawn()?;

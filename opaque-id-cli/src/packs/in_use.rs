@@ -54,7 +54,10 @@ pub(crate) async fn print(
                 let missing = if has { "" } else { ", and the keyring has no such secret" };
                 writeln!(out, "key id {key_id} is needed by {}{missing}", needs.join(", "))?;
             }
-            None if has => writeln!(out, "key id {key_id} is needed by nothing in the database")?,
+            None if has => writeln!(
+                out,
+                "key id {key_id} is needed by no packs and no encrypted column; external ids in other columns may need it"
+            )?,
             None => {}
         }
     }

@@ -172,9 +172,10 @@ pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 
 /// A sealed form with a prefix: [`Text`], [`Short`] or [`Tagged`].
 #[diagnostic::on_unimplemented(
-    message = "an id of the form `{Self}` does not say which resource it is of",
-    label = "ids of this form have no prefix",
-    note = "a variant of `AnyId` is found by its prefix: use the form `text`, `short` or `tagged`"
+    message = "`AnyId` cannot have a variant of the form `{Self}`",
+    label = "ids of this form are not sealed with a prefix",
+    note = "use the form `text`, `short` or `tagged`",
+    note = "if no variant matches, parse the ids of other forms: `text.parse::<External<_>>()`"
 )]
 pub trait PrefixedForm: Form {}
 
