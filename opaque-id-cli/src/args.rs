@@ -79,7 +79,8 @@ pub(crate) enum Command {
         /// Refuse if something in the database needs the secret with this key id, or if it seals; implies --in-use
         #[arg(long, value_name = "KEY_ID", conflicts_with = "json", requires = "database_url", value_parser = clap::value_parser!(u8).range(0..4))]
         retire: Option<u8>,
-        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
+        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
+        /// other users
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
         database_url: Option<String>,
         /// Print one JSON object per line
@@ -227,7 +228,8 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         opaque-id check-schema --exclude countries,currencies --exclude orders.stripe_id")]
     CheckSchema {
-        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
+        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
+        /// other users
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
         database_url: String,
         /// Tables and columns that are not ids, separated by commas; they are not reported
@@ -644,7 +646,8 @@ pub(crate) struct PackSettings {
 pub(crate) struct PackedTable {
     #[command(flatten)]
     pub(crate) resource: ResourceArgs,
-    /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
+    /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
+    /// other users
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
     /// The context of the table in the application, if there is one
