@@ -16,6 +16,13 @@ const SHORTEST: usize = 3 + 12 + 16;
 /// The first bytes of bodies: the number of the format, above the two bits of the key id.
 const FIRST: u8 = 1 << 2;
 
+/// The privileges that show all tables of MySQL and MariaDB. A role may have them.
+const READS_ALL: &str = "SELECT (COALESCE(CURRENT_ROLE(), 'NONE') <> 'NONE') + COUNT(*) FROM (\
+    SELECT GRANTEE, '%' AS place FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT' UNION ALL \
+    SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT') AS p \
+    WHERE DATABASE() LIKE place AND GRANTEE = \
+    CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')";
+
 /// Prints which columns need which secret, and returns whether the keyring has all of them and nothing needs the one to retire.
 pub(crate) async fn print(
     out: &mut impl Write,
@@ -29,16 +36,22 @@ pub(crate) async fn print(
     if columns.is_empty() && !has_tables(&database).await? {
         return Err("expected a database with tables, found none: check its name in the URL".into());
     }
+    if database.dialect() == Dialect::MySql && database.integer(READS_ALL.to_owned()).await? == 0 {
+        return Err(
+            "expected a user with SELECT on the whole database, because the server hides other tables".into(),
+        );
+    }
     for (table, column) in &columns {
         // Data keys of groups encrypt these rows, and the secrets encrypt the data keys.
+        let of_column = format!("{}_{}", unquoted(table), unquoted(column));
         let keys = table.trim_end_matches(['"', '`']);
         let keys = ["_recent", "_packs"].iter().find_map(|suffix| keys.strip_suffix(suffix));
-        let keys = keys.map_or_else(
-            || format!("{}_{}_keys", unquoted(table), unquoted(column)),
-            |name| format!("{}_keys", unquoted(name)),
-        );
-        // A table of the application can have this name, but hardly this column.
-        if columns.iter().any(|(t, c)| unquoted(t) == keys && unquoted(c) == "body") {
+        let keys = keys
+            .map_or_else(|| format!("{of_column}_keys"), |name| format!("{}_keys", unquoted(name)));
+        // A table of the application can have this name, but hardly this column. They can also be the keys of packs with the column's name.
+        let has =
+            |name: &str| columns.iter().any(|(t, c)| unquoted(t) == name && unquoted(c) == "body");
+        if has(&keys) && !has(&format!("{of_column}_packs")) {
             continue;
         }
         for (key_id, values) in key_ids(&database, table, column).await? {

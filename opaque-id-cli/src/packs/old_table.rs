@@ -13,7 +13,8 @@ pub(super) struct OldTable {
     table: String,
     id: String,
     columns: String,
-    is_object: bool,
+    /// The conditions on `information_schema` for the columns of JSON objects.
+    of_object: Option<String>,
 }
 
 impl OldTable {
@@ -54,20 +55,29 @@ impl OldTable {
                 );
             }
         };
+        let of_object = (dialect == Dialect::MySql && from.value.is_none()).then(|| {
+            let (schema, name) = table.split_once('.').unwrap_or(("", table));
+            format!(
+                "table_schema = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND table_name = '{name}' AND column_name IN ('{}')",
+                from.columns.join("', '")
+            )
+        });
         let table = table.split('.').map(quoted).collect::<Vec<_>>().join(".");
-        let is_object = is_json && from.value.is_none();
-        Ok(Self { dialect, table, id, columns: format!("{key}, {value}"), is_object })
+        Ok(Self { dialect, table, id, columns: format!("{key}, {value}"), of_object })
     }
 
     pub(super) fn count(&self) -> String {
         format!("SELECT count(*) FROM {}", self.table)
     }
 
-    /// MySQL's objects have bytes as texts.
-    pub(super) fn has_bytes(&self, value: &[u8]) -> bool {
-        const START: &[u8] = b": \"base64:type";
-        let is_by_mysql = self.dialect == Dialect::MySql && self.is_object;
-        is_by_mysql && value.windows(START.len()).any(|it| it == START)
+    /// Returns the statement that finds columns whose values MySQL and MariaDB change in JSON.
+    pub(super) fn changed_in_json(&self) -> Option<String> {
+        let of_object = self.of_object.as_ref()?;
+        Some(format!(
+            "SELECT CAST(column_name AS CHAR), CAST(column_type AS CHAR), NULL FROM information_schema.columns WHERE {of_object} \
+             AND (data_type REGEXP 'blob|binary|bit|geom|point|line|polygon' OR column_type LIKE '%zerofill%' \
+             OR data_type = 'float' AND VERSION() LIKE '%MariaDB%')"
+        ))
     }
 
     /// Returns the statement that reads and locks the rows after a key, so that they are not changed or

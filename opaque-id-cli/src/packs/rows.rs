@@ -141,6 +141,14 @@ pub(super) async fn import_from<K: ShownKey>(
     let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
     let old = OldTable::new(database.dialect(), old, from, is_json)?;
+    if let Some(sql) = old.changed_in_json() {
+        if let Some(SourceRow { key, literal, .. }) = database.rows(sql).await?.first() {
+            return Err(format!(
+                "expected columns that JSON can have, found `{key}` {literal}: use --value, or a view that converts the column"
+            )
+            .into());
+        }
+    }
     let count = database.integer(old.count()).await?;
     let bar = bar("{human_pos} of {human_len} rows", Some(count))?;
     let mut import = Import::new(table, &bar, true);
@@ -154,7 +162,7 @@ pub(super) async fn import_from<K: ShownKey>(
             let last = found.last().map(|found| found.literal.clone());
             let (mut rows, mut refused) = (Vec::new(), Vec::new());
             for found in found {
-                match old_row(&old, &found, is_json) {
+                match old_row(&found, is_json) {
                     Ok((key, value)) => rows.push((Place::Row, key, value)),
                     Err(error) => refused.push((found.key, error)),
                 }
@@ -182,15 +190,12 @@ pub(super) async fn import_from<K: ShownKey>(
     import.finish(out).await
 }
 
-fn old_row<K: ShownKey>(old: &OldTable, found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
+fn old_row<K: ShownKey>(found: &SourceRow, is_json: bool) -> Result<(K, Vec<u8>)> {
     let key = K::read(&found.key)?;
     let value = match (&found.value, is_json) {
         (Some(value), false) => value.clone(),
         (None, false) => return Err("expected a value, found NULL".into()),
         (None, true) => b"null".to_vec(),
-        (Some(value), true) if old.has_bytes(value) => {
-            return Err("expected columns that JSON can have, found bytes: use --value".into());
-        }
         // The error's message may repeat a part of the value.
         (Some(value), true) => match serde_json::from_slice::<&RawValue>(value) {
             Ok(value) => value.get().as_bytes().to_owned(),

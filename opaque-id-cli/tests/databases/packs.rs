@@ -463,10 +463,18 @@ fn packs_of_an_old_table(database: &Database) -> Result {
     let row = |n: i64| json!({"key": n.to_string(), "value": {"n": n}});
     expect("integers", found, (-600..600).map(row).collect())?;
 
-    if database.kind == Engine::Mysql {
-        old_table(database, "files", "id INTEGER PRIMARY KEY, n BINARY(16)", "(1, 'bytes')")?;
-        let (_, stderr) = counts.fails("import --from files --columns n")?;
-        contains(&stderr, "expected columns that JSON can have, found bytes")?;
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
+        let columns = "id INTEGER PRIMARY KEY, n BINARY(16), b BIT(3), z INTEGER ZEROFILL, o INTEGER, f FLOAT";
+        old_table(database, "files", columns, "(-1000, 'bytes', 5, 7, 7, 16777217)")?;
+        for column in ["n", "b", "z"] {
+            let import = format!("import --from files --columns o,{column}");
+            counts.refuses(&import, &format!("that JSON can have, found `{column}` "))?;
+        }
+        let import = "import --from files --columns f,o";
+        match database.kind {
+            Engine::Mariadb => counts.refuses(import, "found `f` float")?,
+            _ => counts.prints(import, "1 rows written, 0 were there\n")?,
+        }
     }
 
     // A name that is not there is an error of the database, and not a text.
@@ -1254,11 +1262,36 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
     }
     let left = ["key id 0 is needed by old_packs.photo (1)\n"];
     keys(&BOTH, &["--retire", "0"], false, &left)?;
-    database.execute("DROP TABLE old_packs")?;
+    // The packs with groups have the column's name.
+    database.execute(&format!(
+        "ALTER TABLE old_packs RENAME TO people; ALTER TABLE people RENAME COLUMN photo TO events; \
+         CREATE TABLE people_events_keys (body {other}); CREATE TABLE people_events_packs (body {other})"
+    ))?;
+    keys(&BOTH, &["--retire", "0"], false, &["key id 0 is needed by people.events (1)\n"])?;
+    database.execute("DROP TABLE people")?;
     keys(&BOTH, &["--retire", "0"], true, &[&unneeded.replace('1', "0")])?;
 
-    // The name of the database is missing or misspelled.
     let (server, name) = database.url.rsplit_once('/').ok_or("a URL")?;
+    if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
+        let (_, host) = server.rsplit_once('@').ok_or("a user")?;
+        let url = format!("mysql://{name}:limited@{host}/{name}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+        command
+            .args(["keys", "--retire", "0"])
+            .env("OPAQUE_ID_KEYS", &*BOTH)
+            .env("DATABASE_URL", url);
+        for (on, is_good) in [("old_keys", false), ("*", true)] {
+            database.execute(&format!(
+                "CREATE USER IF NOT EXISTS {name}@'%' IDENTIFIED BY 'limited'; GRANT SELECT ON {name}.{on} TO {name}@'%'"
+            ))?;
+            let (found, _, stderr) = run(&mut command, "")?;
+            expect(on, found, is_good)?;
+            expect(&stderr, stderr.contains("a user with SELECT on the whole database"), !is_good)?;
+        }
+        database.execute(&format!("DROP USER {name}@'%'"))?;
+    }
+
+    // The name of the database is missing or misspelled.
     let url = match database.kind {
         Engine::Postgres => format!("{server}/postgres"),
         Engine::Sqlite => "sqlite::memory:".to_owned(),

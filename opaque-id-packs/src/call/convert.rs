@@ -113,7 +113,10 @@ async fn check_targets(session: &mut Session, column: &ColumnName) -> Result<(),
     };
     let other_values = session.sql().other_values(column);
     if !session.query(other_values).await?.is_empty() {
-        return refused(session, "the column of fingerprints has values of another length");
+        return refused(
+            session,
+            "a column of encrypted values or fingerprints has another type or length",
+        );
     }
     let mut page = Walk::new(Source::Column(column, ValueSource::AllEncrypted))
         .next(session, &EVERY_BODY)

@@ -197,11 +197,11 @@ impl Builder<'_> {
         self.bind(&sql, &[List(&rows)], &[])
     }
 
-    /// Finds a value of a column without fingerprints. PostgreSQL also compares the types, because it would write bytes into a text as
-    /// digits.
+    /// Finds a value of a column without fingerprints, or of another type: PostgreSQL would write bytes into a text as digits, and
+    /// MySQL in the text's characters.
     pub(crate) fn other_values(self, column: &ColumnName) -> Statement {
-        let Quoted { table, column, index, .. } = column.quoted(self.dialect);
-        let is_other = index.map_or_else(
+        let Quoted { table, column: body, index, .. } = column.quoted(self.dialect);
+        let is_other = index.as_ref().map_or_else(
             || "1 = 0".to_owned(),
             |index| {
                 format!(
@@ -209,10 +209,22 @@ impl Builder<'_> {
                 )
             },
         );
+        let is_text = match self.dialect {
+            Dialect::MySql => {
+                let (schema, table) = column.schema_and_table();
+                let schema = schema.map_or("DATABASE()".to_owned(), |schema| format!("'{schema}'"));
+                let names = [Some(&body), index.as_ref()].into_iter().flatten();
+                let names = names.map(|name| name.replace('`', "'")).collect::<Vec<_>>().join(", ");
+                format!(
+                    "EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = '{table}' \
+                     AND COLUMN_NAME IN ({names}) AND DATA_TYPE NOT REGEXP 'blob|binary')"
+                )
+            }
+            _ => format!("(1 = 0 AND {body} = {})", self.no_body()),
+        };
         let sql = self.render(&format!(
-            "SELECT CAST(1 AS {}) FROM {table} WHERE {is_other} OR (1 = 0 AND {column} = {}) LIMIT 1",
-            self.bigint(),
-            self.no_body()
+            "SELECT CAST(1 AS {}) FROM {table} WHERE {is_other} OR {is_text} LIMIT 1",
+            self.bigint()
         ));
         self.bind(&sql, &[], &[Column::Integer])
     }

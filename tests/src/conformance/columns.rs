@@ -1099,12 +1099,15 @@ async fn columns_that_cannot_be_converted<S: ColumnShop>(shop: &S, database: &Da
         ColumnName::new("profiles", "address").index("address_index").plaintext("no_such");
     assert!(shop.convert(&column, &missing, Conversion::Encrypted, |_| {}).await.is_err());
 
-    // The caller names columns of other data. PostgreSQL would write bytes into a text as digits.
-    database.execute("ALTER TABLE profiles ADD COLUMN digits VARCHAR(200)")?;
+    // The caller names columns of other data.
+    let is_mysql = matches!(database.kind, Engine::Mysql | Engine::Mariadb);
+    let latin1 = if is_mysql { "CHARACTER SET latin1" } else { "" };
+    database.execute(&format!("ALTER TABLE profiles ADD COLUMN digits VARCHAR(200) {latin1}"))?;
     for (encrypted, index, refusal, is_refused) in [
         ("notes", "address_index", "the column of encrypted values has other values", true),
-        ("address", "notes", "the column of fingerprints has values of another length", true),
+        ("address", "notes", "fingerprints has another type or length", true),
         ("digits", "address_index", "operator", database.kind == Engine::Postgres),
+        ("digits", "address_index", "has another type", is_mysql),
     ] {
         let other = ColumnName::new("profiles", encrypted).index(index).plaintext("address_text");
         if is_refused {
