@@ -23,7 +23,6 @@ pub(crate) fn check() -> Result {
     documents::check()?;
     run(cargo("fmt --all --check"))?;
     run(cargo("clippy --workspace --all-targets --all-features --locked -- -Dwarnings"))?;
-    // `cargo xtask release --check features` checks each feature of each crate.
     run(cargo("clippy --package=opaque-id-core --no-default-features --locked -- -Dwarnings"))?;
     // The workspace has no examples to document. With `--examples`, the build has the tests'
     // dependencies, so that no dependency is built again with other features.

@@ -156,7 +156,6 @@ fn halves(block: u128) -> [u64; 2] {
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load(block: u128) -> __m128i {
-    // The high quadword holds the last eight bytes.
     let [first, last] = halves(block);
     _mm_set_epi64x(last.swap_bytes().cast_signed(), first.swap_bytes().cast_signed())
 }
