@@ -141,13 +141,13 @@ pub(super) async fn import_from<K: ShownKey>(
     let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
     let old = OldTable::new(database.dialect(), old, from, is_json)?;
-    if let Some(sql) = old.changed_in_json() {
-        if let Some(SourceRow { key, literal, .. }) = database.rows(sql).await?.first() {
-            return Err(format!(
-                "expected columns that JSON can have, found `{key}` {literal}: use --value, or a view that converts the column"
-            )
-            .into());
-        }
+    if let Some(sql) = old.changed_in_json()
+        && let Some(SourceRow { key, literal, .. }) = database.rows(sql).await?.first()
+    {
+        return Err(format!(
+            "expected columns that JSON can have, found `{key}` {literal}: use --value, or a view that converts the column"
+        )
+        .into());
     }
     let count = database.integer(old.count()).await?;
     let bar = bar("{human_pos} of {human_len} rows", Some(count))?;
