@@ -195,19 +195,15 @@ fn output(mut command: Command) -> Result<String> {
     }
 }
 
-fn command_line(command: &Command) -> String {
-    let line: Vec<_> = std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(|word| Path::new(word).file_name().unwrap_or(word).to_string_lossy())
-        .collect();
-    line.join(" ")
-}
-
 fn timed<T>(
     command: &mut Command,
     act: impl FnOnce(&mut Command) -> std::io::Result<T>,
 ) -> Result<(T, String)> {
-    let line = command_line(command);
+    let line: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| Path::new(word).file_name().unwrap_or(word).to_string_lossy())
+        .collect();
+    let line = line.join(" ");
     println!("\n> {line}");
     let start = Instant::now();
     let done = act(command).map_err(|error| format!("{line}: {error}"))?;

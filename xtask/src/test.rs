@@ -4,13 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use cargo_metadata::{Artifact, Message};
-
-use crate::{Result, cargo, command_line, output, root, run, target_dir, tools};
+use crate::{Result, cargo, output, root, run, target_dir, tools};
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Stress {
@@ -54,7 +51,7 @@ pub(crate) fn test() -> Result {
 
 fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     parts.begin("build the tests");
-    let programs = programs()?;
+    run(cargo_test("--no-run"))?;
     let (variable, shared) = servers.variable()?;
     // The older ORMs run on two databases by default.
     let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
@@ -64,66 +61,24 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     // core's dependencies alone would have other features.
     let targets = "--test=core --test=allocation --test=fork --test=logs --test=memory";
     let core = cargo(&format!("test --workspace --locked {targets}"));
-    parts.begin("test; older ORMs, documentation and the core with AES instructions meanwhile");
-    // One after the other, because cargo locks the folder while it builds.
-    let commands = vec![cargo_test("--doc"), core, older];
-    let failed = Mutex::new(Vec::new());
-    let test = |mut command: Command| {
-        let name = command_line(&command);
+    // Documentation comes first, because cargo locks the folder while it builds the others, and the tests
+    // have begun by then.
+    let mut beside = [cargo_test("--doc"), older, core];
+    let mut tests = cargo_test("--tests --no-fail-fast");
+    for command in beside.iter_mut().chain([&mut tests]) {
         command.env(&variable, &shared);
-        match output(command) {
-            Ok(printed) => println!("\n< {name}\n{printed}"),
-            Err(error) => {
-                println!("\n< {error}");
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
-            }
-        }
-    };
-    let programs = Mutex::new(programs.into_iter());
-    let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
-    // Programs wait for servers and leave processors to others.
-    thread::scope(|scope| {
-        for commands in [commands, Vec::new(), Vec::new()] {
-            scope.spawn(|| commands.into_iter().chain(std::iter::from_fn(next)).for_each(test));
-        }
+    }
+    parts.begin("test; older ORMs, documentation and the core with AES instructions meanwhile");
+    let beside = thread::spawn(move || {
+        beside.map(|command| output(command).map_err(|error| error.to_string()))
     });
-    match failed.into_inner()?.join(", ") {
-        failed if failed.is_empty() => Ok(()),
-        failed => Err(format!("failed: {failed}").into()),
+    let tested = run(tests);
+    parts.begin("wait for the other tests");
+    let beside = beside.join().map_err(|_| "a thread panicked")?;
+    for output in beside {
+        println!("{}", output?);
     }
-}
-
-/// The longest come first.
-fn programs() -> Result<Vec<Command>> {
-    let mut cargo = cargo_test("--tests --no-run --message-format=json-render-diagnostics");
-    let mut cargo = cargo.stdout(Stdio::piped()).spawn()?;
-    let messages = BufReader::new(cargo.stdout.take().ok_or("no output")?);
-    let mut programs = Vec::new();
-    for message in Message::parse_stream(messages) {
-        let Message::CompilerArtifact(Artifact {
-            executable: Some(file),
-            profile,
-            manifest_path,
-            ..
-        }) = message?
-        else {
-            continue;
-        };
-        if profile.test {
-            let mut program = Command::new(file);
-            program.current_dir(manifest_path.parent().ok_or("no folder")?);
-            programs.push(program);
-        }
-    }
-    let long = ["ports-", "databases-", "sqlx-", "diesel-", "serve-", "schedules-"];
-    programs.sort_by_key(|it| {
-        let line = command_line(it);
-        long.iter().position(|name| line.starts_with(name)).unwrap_or(long.len())
-    });
-    match cargo.wait()?.success() {
-        true => Ok(programs),
-        false => Err("the tests do not build".into()),
-    }
+    tested
 }
 
 struct Parts {
