@@ -94,3 +94,16 @@ fn invalid_cursors_are_refused() {
         assert_eq!(error.to_string(), format!("not a `user` cursor: {problem}"));
     }
 }
+
+/// Cursors of mapped resources are sealed, too.
+#[cfg(feature = "async-graphql7")]
+#[test]
+fn a_mapped_resource_has_pages_in_graphql() {
+    use opaque_id_core::graphql::page_request;
+
+    let (keyring, id) = (new_keyring(1), Internal::<Order>::from_key(42).expect("an id"));
+    let page = |cursor: String| page_request::<Order>(&keyring, Some(cursor), None, None, None, 9);
+    let request = page(keyring.seal_cursor(id).to_string()).expect("a cursor of orders");
+    assert_eq!(request.position().map(|position| position.id()), Some(id));
+    assert!(page("order_cursor_0".to_owned()).is_err());
+}
