@@ -16,7 +16,7 @@ const SHORTEST: usize = 3 + 12 + 16;
 /// The first bytes of bodies: the number of the format, above the two bits of the key id.
 const FIRST: u8 = 1 << 2;
 
-/// The privileges that show all tables of MySQL and MariaDB. A role may have them.
+/// Counts the user's privileges that show all tables of MySQL and MariaDB. An active role counts, because it may have them.
 const READS_ALL: &str = "SELECT (COALESCE(CURRENT_ROLE(), 'NONE') <> 'NONE') + COUNT(*) FROM (\
     SELECT GRANTEE, '%' AS place FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT' UNION ALL \
     SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT') AS p \

@@ -197,8 +197,8 @@ impl Builder<'_> {
         self.bind(&sql, &[List(&rows)], &[])
     }
 
-    /// Finds a value of a column without fingerprints, or of another type: PostgreSQL would write bytes into a text as digits, and
-    /// MySQL in the text's characters.
+    /// Finds a value of a column without fingerprints. It also checks the types: PostgreSQL would write bytes into a text as digits, and
+    /// MySQL would convert them to its characters.
     pub(crate) fn other_values(self, column: &ColumnName) -> Statement {
         let Quoted { table, column: body, index, .. } = column.quoted(self.dialect);
         let is_other = index.as_ref().map_or_else(
