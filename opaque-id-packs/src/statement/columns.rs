@@ -3,8 +3,8 @@
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Column, Statement};
 
-use super::Builder;
-use super::Parameter::{Bytes, Id, Integer, List};
+use super::builder::Builder;
+use super::builder::Parameter::{Bytes, Id, Integer, List};
 use crate::column::{ColumnName, Quoted};
 use crate::id_column::IdColumn;
 use crate::index::FINGERPRINT;
@@ -81,11 +81,11 @@ impl Builder<'_> {
         let Quoted { table, id: key, column, index, .. } = column.quoted(self.dialect);
         let index =
             index.filter(|_| is_mark).map_or(String::new(), |index| format!(", {index} = NULL"));
-        let sql = self.render(&format!(
+        let sql = format!(
             "{} {table} SET {column} = :bytes2{index} WHERE {key} = :id0 AND {column} = :bytes1",
             self.update(false)
-        ));
-        self.bind(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
+        );
+        self.statement(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }
 
     /// Returns the statement that reads a page of values of one of the columns, from an id on, each with its fingerprint, or with no
@@ -117,18 +117,18 @@ impl Builder<'_> {
             parameters.push(Bytes(header));
             is_stale = format!(" AND {}", super::is_stale(&has));
         }
-        let sql = self.render(&format!(
+        let sql = format!(
             "SELECT {key}, {value}, {index} FROM {table} AS c \
              WHERE c.{id} >= {first} AND {has} IS NOT NULL{condition}{is_stale} ORDER BY c.{id} LIMIT :int1",
             key = self.read_id(&format!("c.{id}")),
             first = self.first_id(),
             condition = source.condition(&quoted),
-        ));
+        );
         let columns = match self.table.ids {
             IdColumn::Uuid => &[Column::Uuid, Column::Bytes, Column::Bytes],
             IdColumn::Integer => &[Column::Integer, Column::Bytes, Column::Bytes],
         };
-        self.bind(&sql, &parameters, columns)
+        self.statement(&sql, &parameters, columns)
     }
 
     /// Returns the statement that writes rows that still have the value that was read.
@@ -184,7 +184,7 @@ impl Builder<'_> {
         let (rows_of, value) = (self.list(0), self.value_of(&quoted, source));
         let Quoted { table, id, .. } = &quoted;
         condition += &source.condition(&quoted);
-        let sql = self.render(&match self.dialect {
+        let sql = match self.dialect {
             Dialect::MySql => format!(
                 "{update} {rows_of} AS l STRAIGHT_JOIN {table} AS c ON c.{id} = l.id SET {sets} WHERE {value} = {read}{condition}"
             ),
@@ -192,9 +192,9 @@ impl Builder<'_> {
             _ => format!(
                 "{update} {table} AS c SET {sets} FROM (SELECT * FROM {rows_of} AS l LIMIT {PAGE_ROWS}) AS l WHERE c.{id} = l.id AND {value} = {read}{condition}"
             ),
-        });
+        };
         let rows: Vec<_> = rows.iter().map(ConvertedRow::list_item).collect();
-        self.bind(&sql, &[List(&rows)], &[])
+        self.statement(&sql, &[List(&rows)], &[])
     }
 
     /// Finds a value of a column without fingerprints. It also checks the types: PostgreSQL would write bytes into a text as digits, and
@@ -222,11 +222,11 @@ impl Builder<'_> {
             }
             _ => format!("(1 = 0 AND {body} = {})", self.no_body()),
         };
-        let sql = self.render(&format!(
+        let sql = format!(
             "SELECT CAST(1 AS {}) FROM {table} WHERE {is_other} OR {is_text} LIMIT 1",
             self.bigint()
-        ));
-        self.bind(&sql, &[], &[Column::Integer])
+        );
+        self.statement(&sql, &[], &[Column::Integer])
     }
 
     /// Finds a foreign key to the plaintext. Its `ON UPDATE` could empty other tables.
@@ -254,8 +254,8 @@ impl Builder<'_> {
                 )
             }
         };
-        let sql = self.render(&format!("SELECT CAST(1 AS {}) FROM {from} LIMIT 1", self.bigint()));
-        Some(self.bind(&sql, &[], &[Column::Integer]))
+        let sql = format!("SELECT CAST(1 AS {}) FROM {from} LIMIT 1", self.bigint());
+        Some(self.statement(&sql, &[], &[Column::Integer]))
     }
 
     /// Returns the statement that counts values in plaintext, encrypted values, and values without a fingerprint.
@@ -271,10 +271,10 @@ impl Builder<'_> {
             },
         );
         let bigint = self.bigint();
-        let sql = self.render(&format!(
+        let sql = format!(
             "SELECT CAST(COUNT({plaintext}) AS {bigint}), CAST(COUNT({column}) AS {bigint}), CAST({unindexed} AS {bigint}) FROM {table}"
-        ));
-        self.bind(&sql, &[], &[Column::Integer; 3])
+        );
+        self.statement(&sql, &[], &[Column::Integer; 3])
     }
 
     /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
