@@ -47,16 +47,15 @@ pub fn lend_keyring(
 }
 
 /// Returns a layer that lends a keyring per request, such as that of an audience. The function reads the
-/// values that a middleware around this layer has put into the request. `None` changes nothing.
+/// values that a middleware around this layer has put into the request. With `None` the request has no lent
+/// keyring, not even that of a layer around this one.
 pub fn lend_keyring_by(
     keyring: impl Fn(&Request) -> Option<Keyring> + Clone + Send + Sync + 'static,
 ) -> Layer<impl Fn(Request, Next) -> Responding + Clone> {
     from_fn(move |mut request: Request, next| -> Responding {
-        let keyring = keyring(&request);
-        if let Some(keyring) = &keyring {
-            request.extensions_mut().insert(Lent(keyring.clone()));
-        }
-        Box::pin(run(keyring, next, request))
+        let lent = Lent(keyring(&request));
+        request.extensions_mut().insert(lent.clone());
+        Box::pin(run(Some(lent), next, request))
     })
 }
 
@@ -85,8 +84,7 @@ pub fn panic_on_raw_ids<V: ToString>(
     })
 }
 
-async fn run(keyring: Option<Keyring>, next: Next, request: Request) -> Response {
-    let Ok(response) =
-        answer(keyring, async { Ok::<_, Infallible>(next.run(request).await) }).await;
+async fn run(lent: Option<Lent>, next: Next, request: Request) -> Response {
+    let Ok(response) = answer(lent, async { Ok::<_, Infallible>(next.run(request).await) }).await;
     response
 }

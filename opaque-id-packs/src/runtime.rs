@@ -173,6 +173,11 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
+        self.table.is_grouped()
+    }
+
     /// Returns the keys of packs and recent rows that cannot be read or are missing. Unless `is_forced`, it
     /// omits bodies that another secret or a dictionary may be able to read.
     pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {

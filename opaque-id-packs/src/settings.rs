@@ -1,4 +1,4 @@
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use opaque_id_sql::statement::hex;
 use serde::{Deserialize, Serialize};
@@ -39,10 +39,6 @@ fn an_hour() -> u32 {
 
 fn is_zero(seconds: &u64) -> bool {
     *seconds == 0
-}
-
-pub(crate) fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 fn is_an_hour(seconds: &u32) -> bool {

@@ -483,6 +483,26 @@ impl Builder<'_> {
         })
     }
 
+    /// Returns a row if the server's replicas repeat its statements.
+    pub(crate) fn statement_binlog(self) -> Option<Statement> {
+        const SQL: &str = "SELECT CAST(1 AS SIGNED) FROM /*M! information_schema.session_variables */ \
+            /*!80000 performance_schema.session_variables */ \
+            WHERE VARIABLE_NAME = 'binlog_format' AND VARIABLE_VALUE = 'STATEMENT'";
+        let columns = &[Column::Integer];
+        self.is_mysql().then(|| self.cached("binlog", &[], columns, || SQL.to_owned()))
+    }
+
+    pub(crate) fn unix_seconds(self) -> Statement {
+        self.cached("time", &[], &[Column::Integer], || {
+            let seconds = match self.dialect {
+                Dialect::Postgres => "EXTRACT(EPOCH FROM clock_timestamp())",
+                Dialect::MySql => "UNIX_TIMESTAMP()",
+                _ => "strftime('%s', 'now')",
+            };
+            format!("SELECT CAST({seconds} AS {})", self.bigint())
+        })
+    }
+
     pub(crate) fn read_meta(self) -> Statement {
         self.cached("read meta", &[], META, || {
             let id = if self.dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };

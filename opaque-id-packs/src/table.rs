@@ -7,6 +7,7 @@ mod view;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -47,6 +48,8 @@ pub(crate) struct Table {
     seen: SeenVersions,
     pub(crate) waiting: Mutex<HashMap<u128, PackBacklog>>,
     cache: RwLock<Option<Arc<Cache>>>,
+    /// Whether bodies of this process may need its dictionary. A process that only reads may not insert.
+    has_encrypted: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
@@ -91,6 +94,7 @@ impl Table {
             seen: SeenVersions::new(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
+            has_encrypted: AtomicBool::new(false),
         })
     }
 

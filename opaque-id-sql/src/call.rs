@@ -53,6 +53,8 @@ pub struct Request {
 enum Accepts {
     Nothing,
     Duplicate,
+    /// A unique index has the key, or the server accepts no writes.
+    NoInsert,
     /// One of the statement's rows may be refused, or locked.
     Rows,
 }
@@ -141,6 +143,11 @@ impl Session {
     /// Runs a statement and returns its answer, or `None` if it violates a unique index.
     pub async fn try_run(&self, statement: Statement) -> Option<Answer> {
         self.send(statement, Accepts::Duplicate, None).await.ok()
+    }
+
+    /// Runs a statement like [`try_run`](Self::try_run). It also returns `None` if the server accepts no writes.
+    pub async fn try_insert(&self, statement: Statement) -> Option<Answer> {
+        self.send(statement, Accepts::NoInsert, None).await.ok()
     }
 
     /// Runs a statement and returns its answer, or the failure if it is about one of its rows.
@@ -338,7 +345,8 @@ impl<'c, T, E> Driver<'c, T, E> {
 
     fn accepts(&self, failure: Failure) -> bool {
         match (self.request.as_ref().map(|request| request.accepts), failure) {
-            (Some(Accepts::Duplicate), Failure::Duplicate) => true,
+            (Some(Accepts::Duplicate | Accepts::NoInsert), Failure::Duplicate)
+            | (Some(Accepts::NoInsert), Failure::Unavailable) => true,
             // A failure may have ended the caller's transaction.
             (
                 Some(Accepts::Rows),
@@ -571,6 +579,25 @@ mod tests {
                 let done = is_answer.then(|| driver.next());
                 assert!(done.is_none_or(|done| done == ControlFlow::Break(Ok(Some(failure)))));
             }
+        }
+    }
+
+    /// A read replica may show older rows, and takes no new ones.
+    #[test]
+    fn an_insert_may_find_a_duplicate_or_a_server_without_writes() {
+        for (failure, is_answer) in [
+            (Failure::Duplicate, true),
+            (Failure::Unavailable, true),
+            (Failure::Disconnected, false),
+            (Failure::Other, false),
+        ] {
+            let call = Call::new(Duration::MAX, |session| async move {
+                let insert = Statement::new("INSERT INTO a VALUES (1)", Vec::new(), &[]);
+                Ok::<_, ()>(session.try_insert(insert).await.is_some())
+            });
+            let mut driver = Driver::new(call, OUTSIDE);
+            assert!(driver.next().is_continue());
+            assert_eq!(driver.answer(Err(("failed", failure))).is_ok(), is_answer, "{failure:?}");
         }
     }
 

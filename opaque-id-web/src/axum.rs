@@ -19,6 +19,7 @@ use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
+pub use crate::scope::Lent;
 use crate::viewed::Viewed;
 
 /// Returns the keyring that a layer lends, such as an audience's, or else the application's.
@@ -26,26 +27,19 @@ pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
 where
     Keyring: FromRef<S>,
 {
-    extensions.get().map_or_else(|| Keyring::from_ref(state), |Lent(keyring)| keyring.clone())
+    lent(extensions).unwrap_or_else(|_| Keyring::from_ref(state))
 }
 
 /// Returns the keyring that a layer lends.
 ///
 /// # Errors
-/// [`NoKeyring`] if there is no layer.
+/// [`NoKeyring`] if there is no layer, or if it lends none.
 pub fn lent(extensions: &Extensions) -> Result<Keyring, NoKeyring> {
-    let lent = extensions.get().map(|Lent(keyring)| keyring.clone());
+    let lent = extensions.get().and_then(|Lent(keyring)| keyring.clone());
     lent.ok_or_else(|| NoKeyring::new(NOT_LENT))
 }
 
-const NOT_LENT: &str = "no keyring for this request: add the layer `lend_keyring` of opaque-id-axum around its route, by `.layer(…)` after `.route(…)`";
-
-/// The keyring of a request, in its extensions.
-#[derive(Clone, Debug)]
-pub struct Lent(
-    /// The keyring.
-    pub Keyring,
-);
+const NOT_LENT: &str = "no keyring for this request: add the layer `lend_keyring` around its route, by `.layer(…)` after `.route(…)`, or let `lend_keyring_by` return one";
 
 /// An extractor of the keyring from the layer `lend_keyring`, such as for sealing cursors.
 ///
@@ -92,10 +86,10 @@ impl<V: Serialize> IntoResponse for Viewed<V> {
 /// # Errors
 /// The errors of `answer`.
 pub async fn answer<E>(
-    keyring: Option<Keyring>,
+    lent: Option<Lent>,
     answer: impl Future<Output = Result<Response, E>>,
 ) -> Result<Response, E> {
-    let (answered, has_no_keyring) = scope::watch(keyring, answer).await;
+    let (answered, has_no_keyring) = scope::watch(lent, answer).await;
     answered.map(|response| match has_no_keyring && response.status().is_client_error() {
         true => NoKeyring(()).into_response(),
         false => response,

@@ -16,8 +16,8 @@ pub(crate) const LIMIT: &str = "limit";
 pub(crate) const STARTING_AFTER: &str = "starting_after";
 pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
-/// Links repeat other parameters twice.
-const MAX_OTHERS: usize = 2_048;
+/// Proxies refuse longer headers.
+const MAX_HEADER: usize = 4_096;
 
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
@@ -118,9 +118,8 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         PageRequest::descending(self.0.limit, self.0.start)
     }
 
-    /// Returns the links to the page's neighbors. There are none if the query's other parameters are longer
-    /// than 2 kB, because proxies refuse long headers, and without the parameters the links would lead to
-    /// another list.
+    /// Returns the links to the page's neighbors, unless the header would be longer than 4 kB. Proxies refuse
+    /// long headers, and without the query's other parameters the links would lead to another list.
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, Cursor<T>>) -> Links {
         self.0.links(page)
@@ -222,9 +221,6 @@ impl Parameters<String> {
 
 impl<P> Parameters<P> {
     fn links<R, C: fmt::Display>(&self, page: &Page<R, C>) -> Links {
-        if self.others.len() > MAX_OTHERS {
-            return Links(None);
-        }
         let link = |name: &str, position: Option<&C>, relation: &str| {
             position.map(|position| {
                 let and = if self.others.is_empty() { "" } else { "&" };
@@ -234,7 +230,8 @@ impl<P> Parameters<P> {
         let next = link(STARTING_AFTER, page.next.as_ref(), "next");
         let previous = link(ENDING_BEFORE, page.previous.as_ref(), "prev");
         let links: Vec<String> = next.into_iter().chain(previous).collect();
-        Links(Some(links.join(", ")).filter(|links| !links.is_empty()))
+        let header = Some(links.join(", "));
+        Links(header.filter(|header| (1..=MAX_HEADER).contains(&header.len())))
     }
 }
 

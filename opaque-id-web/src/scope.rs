@@ -49,9 +49,16 @@ pub enum Place {
     Body,
 }
 
+/// The keyring that the innermost layer lends to a request, or `None` if that layer lends none.
+#[derive(Clone, Debug)]
+pub struct Lent(
+    /// The keyring.
+    pub Option<Keyring>,
+);
+
 thread_local! {
     static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
-    static LENT: RefCell<Option<Keyring>> = const { RefCell::new(None) };
+    static LENT: RefCell<Lent> = const { RefCell::new(Lent(None)) };
     static HAS_NO_KEYRING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -253,8 +260,8 @@ fn no_keyring<E: Error>() -> E {
 
 /// Returns whether an id found no keyring.
 #[cfg_attr(not(any(feature = "actix-web4", feature = "axum-core05")), expect(dead_code))]
-pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F::Output, bool) {
-    struct Entered(Option<Option<Keyring>>);
+pub(crate) async fn watch<F: Future>(lent: Option<Lent>, answer: F) -> (F::Output, bool) {
+    struct Entered(Option<Lent>);
 
     impl Drop for Entered {
         fn drop(&mut self) {
@@ -267,7 +274,7 @@ pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F:
     let mut answer = pin!(answer);
     let mut has_none = false;
     let output = poll_fn(|context| {
-        let lent = keyring.as_ref().map(|keyring| LENT.replace(Some(keyring.clone())));
+        let lent = lent.as_ref().map(|lent| LENT.replace(lent.clone()));
         let _entered = Entered(lent);
         HAS_NO_KEYRING.set(false);
         let polled: Poll<F::Output> = answer.as_mut().poll(context);
@@ -280,5 +287,5 @@ pub(crate) async fn watch<F: Future>(keyring: Option<Keyring>, answer: F) -> (F:
 
 #[cfg(feature = "axum-core05")]
 pub(crate) fn lent() -> Option<Keyring> {
-    LENT.with_borrow(Clone::clone)
+    LENT.with_borrow(|Lent(keyring)| keyring.clone())
 }

@@ -126,6 +126,9 @@ async fn act<K: ShownKey>(
         }
         // `out` removes colors for a pipe, and would change values that contain such characters.
         Packs::Export(_) => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
+        Packs::Import { .. } if table.packs.is_grouped() => Err(
+            "expected a table without groups, found one with groups: write its rows with the application, because the type of the value names each group".into(),
+        ),
         Packs::Import { file: Some(file), keep, .. } => {
             rows::import(out, &table, file, *keep).await
         }

@@ -43,8 +43,9 @@ use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::trials::Case;
 use serde_json::{Value, json};
+use sqlx::mysql::MySqlPool;
 use sqlx::postgres::{PgConnectOptions, PgPool};
-use sqlx::query;
+use sqlx::{AssertSqlSafe, query};
 use tempfile::NamedTempFile;
 
 use self::damage::back_up;
@@ -65,6 +66,7 @@ const CASES: &[Case] = cases![
     packs_of_a_secret_that_is_not_there,
     packs_that_cannot_be_opened,
     packs_by_the_rights_of_the_document,
+    packs_of_a_server_that_logs_statements,
 ];
 
 #[derive(OpaqueId)]
@@ -578,6 +580,32 @@ fn literal(database: &Database, column: &str) -> String {
         (Engine::Sqlite, _) => format!("'x' || quote(hex({column}))"),
         _ => format!("CONCAT('0x', HEX({column}))"),
     }
+}
+
+/// A replica would repeat the statements of a merger without its locks.
+fn packs_of_a_server_that_logs_statements(database: &Database) -> Result {
+    if !matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
+        return Ok(());
+    }
+    create_events(database, &rows(30))?;
+    on_a_thread(async || {
+        let keyring = Keyring::from_entries("the test", OLD)?;
+        let pool = MySqlPool::connect(&database.url).await?;
+        let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+        let mut connection = pool.acquire().await?;
+        for (format, is_refused) in [("STATEMENT", true), ("MIXED", false), ("ROW", false)] {
+            let set = AssertSqlSafe(format!("SET SESSION binlog_format = '{format}'"));
+            query(set).execute(&mut *connection).await?;
+            let merged = packs.merge_all(&mut *connection).await.map_err(|error| message(&error));
+            let rekeyed =
+                packs.rekey(&mut *connection, |_| {}).await.map_err(|error| message(&error));
+            for refused in [merged.err(), rekeyed.err()] {
+                let is_named = refused.as_ref().map(|error| error.contains("binlog_format"));
+                expect(&format!("{format}: {refused:?}"), is_named, is_refused.then_some(true))?;
+            }
+        }
+        Ok(())
+    })
 }
 
 fn packs_that_cannot_be_opened(database: &Database) -> Result {

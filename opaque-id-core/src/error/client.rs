@@ -170,8 +170,10 @@ pub enum OpenError {
         key_id: KeyId,
     },
     /// The tag is wrong, or the plaintext is not a key of the resource. The id was altered, guessed, or
-    /// sealed with another secret or for another domain.
-    #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
+    /// sealed with another secret or for another domain or audience.
+    #[error(
+        "not genuine: altered, guessed, or sealed with another secret or for another domain or audience"
+    )]
     NotGenuine,
 }
 

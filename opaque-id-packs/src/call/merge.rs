@@ -36,6 +36,7 @@ impl Calls {
 }
 
 async fn merge(mut session: Session, all: bool) -> Result<Merged, TableError> {
+    session.check_binlog().await?;
     let settings = session.state()?.contents.settings.clone();
     let mut merge = Merge {
         min_bytes: if all { 0 } else { i64::from(settings.pack_bytes) / 4 },

@@ -13,7 +13,6 @@ use super::walk::{EVERY_BODY, Source, Walk, refused};
 use super::{Calls, PackCall, Session};
 use crate::column::ColumnName;
 use crate::error::TableError;
-use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::{IfLocked, ValueSource};
 use crate::stored::{StoredRow, Tier};
@@ -64,6 +63,7 @@ impl Calls {
                         .await?;
                 }
                 None => {
+                    session.check_binlog().await?;
                     run.walk(&mut session, Source::Tier(Tier::Packs)).await?;
                     run.walk(&mut session, Source::Tier(Tier::Recent)).await?;
                 }
@@ -211,7 +211,7 @@ impl Run {
     ) -> Result<(), TableError> {
         let state = session.state()?;
         let (contents, old) = (&state.contents, state.dictionaries_before(dictionary));
-        let age = unix_seconds().saturating_sub(contents.dictionary_since);
+        let age = session.unix_seconds().await?.saturating_sub(contents.dictionary_since);
         let is_unused = self.problem.is_none()
             && self.rekeyed.lost == 0
             && (column.is_none() || self.rekeyed.rows == 0)

@@ -129,14 +129,35 @@ impl Session {
         Ok(())
     }
 
-    /// Inserts a lost dictionary again.
+    /// Inserts a lost dictionary again, but not on a read replica, because it may only lag behind.
     pub(super) async fn read_settings(&mut self) -> Result<(), TableError> {
         let meta = self.read_meta().await?;
         if let Some(lost) = self.table.check_state(self.context(), meta)? {
             // Another client may have inserted it.
-            self.session.try_run(self.sql().insert_meta(&lost)).await;
+            self.session.try_insert(self.sql().insert_meta(&lost)).await;
         }
         Ok(())
+    }
+
+    /// A replica that repeats the statements of a merger would not skip the rows that were locked on the
+    /// primary, and would then lose them.
+    pub(super) async fn check_binlog(&mut self) -> Result<(), TableError> {
+        let Some(statement) = self.sql().statement_binlog() else { return Ok(()) };
+        let answer = self.session.run(statement).await;
+        let problem = "expected `binlog_format` to be ROW or MIXED, found STATEMENT, with which replicas would lose rows";
+        match self.read_rows(answer)?.is_empty() {
+            true => Ok(()),
+            false => Err(self.table.settings_problem(problem)),
+        }
+    }
+
+    /// Returns the server's time in seconds since 1970, because the clocks of clients differ.
+    pub(super) async fn unix_seconds(&mut self) -> Result<u64, TableError> {
+        let answer = self.session.run(self.sql().unix_seconds()).await;
+        match self.read_rows(answer)?.first().map(Vec::as_slice) {
+            Some([Cell::Integer(seconds)]) => Ok(seconds.cast_unsigned()),
+            _ => Err(self.table.wrong_columns()),
+        }
     }
 
     pub(super) async fn read_meta(&mut self) -> Result<Meta, TableError> {

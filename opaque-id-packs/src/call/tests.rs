@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{ConnectionState, Reply};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
 use sqlx::{Connection, Row as _, SqliteConnection};
 
@@ -15,6 +16,7 @@ use crate::format::{COMPRESSED, GroupKeys, Pack, PackCipher, Row};
 use crate::settings::Settings;
 use crate::split::tests::{open as open_table, value};
 use crate::statement::Statements;
+use crate::stored::StoredRow;
 use crate::table::{Context, Table};
 
 const OUTSIDE: ConnectionState =
@@ -56,13 +58,13 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
     assert_eq!((ended, insertions), (Err(TableError::Outrun), KEY_INSERTIONS));
 }
 
-/// A sweep may have deleted the dictionary while the process was idle.
-#[test]
-fn a_process_that_was_idle_writes_without_a_dictionary() {
+/// Returns an open table with a dictionary, and its settings before the dictionary.
+fn table_with_dictionary() -> (Arc<Table>, StoredRow) {
     let table = Arc::new(open_table(Settings::default()));
     let samples: Vec<_> = (0..2_000).map(|i| value(i).into()).collect();
     let dictionary = crate::dictionary::trained("events", &samples, 1_024).expect("trained");
     let mut contents = table.opened().expect("open").contents.clone();
+    let before = table.encrypt_settings(1, &contents).expect("settings");
     contents.dictionary = 1;
     let stored = [
         table.encrypt_settings(2, &contents).expect("settings"),
@@ -72,6 +74,13 @@ fn a_process_that_was_idle_writes_without_a_dictionary() {
     ];
     assert_eq!(table.learn(Context::outside(), (0..).zip(stored).collect()), Ok(true));
     assert!(!table.opened().expect("open").has_dictionary(2));
+    (table, before)
+}
+
+/// A sweep may have deleted the dictionary while the process was idle.
+#[test]
+fn a_process_that_was_idle_writes_without_a_dictionary() {
+    let (table, _) = table_with_dictionary();
     let written_with = || {
         let groups = GroupKeys::default();
         let view = table.view(Context::outside(), &groups).expect("open");
@@ -110,6 +119,44 @@ fn a_call_reads_the_settings_at_its_end_once_a_minute() {
     table.forget_check(Duration::from_secs(60));
     assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned(), "SELECT".to_owned()], 15_960));
     assert_eq!(put(), ["INSERT"]);
+}
+
+/// A failover has lost the dictionary, or a replica does not have it yet. A process that only reads may have no
+/// right to insert it.
+#[test]
+fn only_a_process_that_writes_inserts_a_lost_dictionary() {
+    let (table, before) = table_with_dictionary();
+    let meta = vec![vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(before.body)]];
+    let insertions = |reply: fn() -> Reply| {
+        table.forget_check(Duration::from_secs(60));
+        let mut insertions = 0;
+        let mut get = calls(&table).call(|session| async {
+            let mut session = session.connect().await;
+            session.query(session.sql().get(&[7], &[])).await?;
+            session.end(()).await
+        });
+        let done = loop {
+            match get.next(OUTSIDE) {
+                ControlFlow::Break(done) => break done,
+                ControlFlow::Continue(statement) if statement.columns.is_empty() => {
+                    insertions += 1;
+                    get.reply(reply());
+                }
+                ControlFlow::Continue(statement) => {
+                    let is_meta = statement.columns.len() == meta[0].len();
+                    let rows = if is_meta { meta.clone() } else { Vec::new() };
+                    get.reply(Reply::Answer(Answer::Rows(rows)));
+                }
+            }
+        };
+        assert_eq!(done, Ok(()));
+        insertions
+    };
+    let refused = || Reply::Failed(Failure::Unavailable);
+    assert_eq!(insertions(refused), 0);
+    assert!(put_one(&table).next(OUTSIDE).is_continue());
+    assert_eq!(insertions(refused), 1);
+    assert_eq!(insertions(|| Reply::Answer(Answer::Changed { rows: 1, insert_id: None })), 1);
 }
 
 /// A rollback would remove the key, and `fingerprint` runs no statement that could notice it.

@@ -6,7 +6,7 @@ use crate::dictionary::trained;
 use crate::encoding::Encoding;
 use crate::error::{Location, TableError};
 use crate::format::Value;
-use crate::settings::{Settings, TableMetadata, unix_seconds};
+use crate::settings::{Settings, TableMetadata};
 use crate::table::next_version;
 
 /// A multiple of the dictionary's size.
@@ -130,11 +130,12 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError>
         }
         attempts.wait_after_loss(session).await?;
     };
+    let now = session.unix_seconds().await?;
     write(session, |contents| {
         // Another client may have added a later one meanwhile, and rows may already use it.
         if added > contents.dictionary {
             contents.dictionary = added;
-            contents.dictionary_since = unix_seconds();
+            contents.dictionary_since = now;
         }
     })
     .await

@@ -1,6 +1,7 @@
 //! The settings and dictionaries that the client knows, and their comparison with the server's.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -148,8 +149,8 @@ impl Table {
     }
 
     /// Compares settings and dictionaries with the server's, and reads changed ones. If a crash or a failover
-    /// has undone the current dictionary, returns it to be inserted again, because rows may have been written
-    /// with it since.
+    /// has undone the current dictionary, returns it to be inserted again, because this process may have written
+    /// rows with it since.
     pub(crate) fn check_state(
         &self,
         context: Context,
@@ -163,7 +164,9 @@ impl Table {
         let meta = versions(&stored);
         if !state.matches_server(&meta) {
             // A transaction may see the state at its beginning.
-            let current = state.current().filter(|_| !context.is_in_transaction);
+            let may_insert =
+                !context.is_in_transaction && self.has_encrypted.load(Ordering::Relaxed);
+            let current = state.current().filter(|_| may_insert);
             // If a later dictionary exists, a sweep has deleted this one, and no crash has undone it.
             let last = meta.last_key_value().map(|(last, _)| *last);
             if let Some((id, version)) = current

@@ -12,7 +12,7 @@ use super::utoipa::openapi::schema::{Array, KnownFormat, Object, SchemaFormat, T
 use super::utoipa::openapi::{Content, RefOr, Required, Response, Schema};
 use super::utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 use crate::opened::Opened;
-use crate::page::{ENDING_BEFORE, InvalidPage, LIMIT, PageQuery, STARTING_AFTER};
+use crate::page::{ENDING_BEFORE, InvalidPage, LIMIT, ListingQuery, PageQuery, STARTING_AFTER};
 use crate::problem::PROBLEM_JSON;
 use crate::refusal::{NotFound, Refusal};
 
@@ -30,35 +30,46 @@ impl<T: SealedResource> ToSchema for Opened<T> {
 
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T, DEFAULT, MAX> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let parameter = |name, description, schema: RefOr<Schema>| {
-            Parameter::builder()
-                .name(name)
-                .parameter_in(ParameterIn::Query)
-                .required(Required::False)
-                .description(Some(description))
-                .schema(Some(schema))
-                .build()
-        };
-        let limit = Object::builder()
-            .schema_type(Type::Integer)
-            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
-            .minimum(Some(1))
-            .maximum(Some(MAX))
-            .default(Some(DEFAULT.into()));
-        vec![
-            parameter(LIMIT, "The number of rows of the page, at most.", limit.into()),
-            parameter(
-                STARTING_AFTER,
-                "The cursor of the previous page's end. Not together with `ending_before`.",
-                Cursor::<T>::schema(),
-            ),
-            parameter(
-                ENDING_BEFORE,
-                "The cursor of the next page's beginning. Not together with `starting_after`.",
-                Cursor::<T>::schema(),
-            ),
-        ]
+        page_parameters(DEFAULT, MAX, &Cursor::<T>::schema())
     }
+}
+
+impl<const DEFAULT: u16, const MAX: u16> IntoParams for ListingQuery<DEFAULT, MAX> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let position = Object::builder().schema_type(Type::String);
+        page_parameters(DEFAULT, MAX, &position.into())
+    }
+}
+
+fn page_parameters(default: u16, max: u16, cursor: &RefOr<Schema>) -> Vec<Parameter> {
+    let parameter = |name, description, schema: RefOr<Schema>| {
+        Parameter::builder()
+            .name(name)
+            .parameter_in(ParameterIn::Query)
+            .required(Required::False)
+            .description(Some(description))
+            .schema(Some(schema))
+            .build()
+    };
+    let limit = Object::builder()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+        .minimum(Some(1))
+        .maximum(Some(max))
+        .default(Some(default.into()));
+    vec![
+        parameter(LIMIT, "The number of rows of the page, at most.", limit.into()),
+        parameter(
+            STARTING_AFTER,
+            "The cursor of the previous page's end. Not together with `ending_before`.",
+            cursor.clone(),
+        ),
+        parameter(
+            ENDING_BEFORE,
+            "The cursor of the next page's beginning. Not together with `starting_after`.",
+            cursor.clone(),
+        ),
+    ]
 }
 
 fn problem<const N: usize>(

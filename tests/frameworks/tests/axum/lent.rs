@@ -80,7 +80,11 @@ fn the_inner_layer_counts() {
     // A keyring in an extension or in the state is not lent.
     let router = router.layer(lend_keyring(outer.clone())).layer(Extension(new_keyring(2)));
     let server = start(router.with_state(new_keyring(3)));
-    for (prefix, keyring) in [("", &outer), ("/none", &outer), ("/inner", &inner)] {
+    // A layer that lends none must not leave a partner the ids of another one.
+    for path in ["/rows/7", "/pages"] {
+        assert_eq!(server.get(&format!("/none{path}")).status, 500, "{path}");
+    }
+    for (prefix, keyring) in [("", &outer), ("/inner", &inner)] {
         for (other, expected) in [(&outer, 0), (&inner, 1)] {
             let status = if keyring.sealing_key_id() == other.sealing_key_id() { 200 } else { 404 };
             let row = Internal::<audiences::Row>::from_key(7).expect("a key");

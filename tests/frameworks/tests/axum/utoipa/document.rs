@@ -6,7 +6,7 @@ use std::path::Path as FilePath;
 use std::process::Command;
 
 use axum::extract::State;
-use opaque_id_axum::{InvalidPage, Json, NotFound, Opened, PageQuery, Path, Refusal};
+use opaque_id_axum::{InvalidPage, Json, ListingQuery, NotFound, Opened, PageQuery, Path, Refusal};
 use opaque_id_core::{Cursor, External, Keyring};
 use serde_json::{Value, json};
 
@@ -26,11 +26,14 @@ struct Rename {
 #[utoipa::path(get, path = "/users", params(PageQuery<User, 10, 50>), responses((status = 200, description = "A page"), NotFound, InvalidPage))]
 async fn list(_: State<Keyring>, _: PageQuery<User, 10, 50>) {}
 
+#[utoipa::path(get, path = "/names", params(ListingQuery<10, 50>), responses((status = 200, description = "A page")))]
+async fn list_by_name(_: ListingQuery<10, 50>) {}
+
 #[utoipa::path(put, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200, description = "The user"), NotFound, Refusal))]
 async fn rename(_: Path<OpenedUser>, _: Json<Rename>) {}
 
 #[derive(OpenApi)]
-#[openapi(paths(list, rename), components(schemas(Rename, UserId)))]
+#[openapi(paths(list, list_by_name, rename), components(schemas(Rename, UserId)))]
 struct Api;
 
 #[test]
@@ -49,6 +52,8 @@ fn ids_pages_and_problems_are_in_the_schema() {
     assert_eq!((&limit["name"], &limit["required"]), (&json!("limit"), &json!(false)));
     let limit = &limit["schema"];
     assert_eq!((&limit["maximum"], &limit["default"]), (&json!(50), &json!(10)));
+    assert_eq!(of("/paths/~1names/get/parameters/0")["schema"], *limit);
+    assert_eq!(of("/paths/~1names/get/parameters/2")["name"], "ending_before");
     let after = of("/paths/~1users/get/parameters/1");
     assert_eq!(after["name"], "starting_after");
     assert_eq!(after["schema"]["pattern"], Cursor::<User>::pattern());
