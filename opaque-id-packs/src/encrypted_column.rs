@@ -39,8 +39,8 @@ macro_rules! encrypted_column {
                 Ok(self.0.encrypt(id, value)?)
             }
 
-            /// Decrypts the value of the row with this id. It does not ask the database: if another process has trained a dictionary
-            /// since this one has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
+            /// Decrypts the value of the row with this id, without a statement. If another process has trained a dictionary since this one
+            /// has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
             ///
             /// # Errors
             /// [`PackError::Table`](crate::PackError::Table) if it is not a value of this row and column, or of an unknown dictionary.
@@ -59,12 +59,11 @@ macro_rules! encrypted_column {
             crate::pack_table::methods! {
                 $adapter
 
-                /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
-                /// and no two columns may have the same one. If there are no settings yet, the column gets these. Values need their
-                /// level and padding of rows. Open a column once, when the process starts, and clone it. Use
-                /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
-                /// then an error. Columns of this name in other databases, or in schemas that a connection's `search_path` chooses, are opened
-                /// by themselves.
+                /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed, and no
+                /// two columns may have the same one. A column without settings gets these. Values need their level and padding of rows.
+                /// Open a column once, when the process starts, and clone it. Once it has values, use
+                /// [`open_existing`](Self::open_existing), because lost settings are then an error. Open columns of this name in other
+                /// databases separately, and also in schemas that a connection's `search_path` chooses.
                 ///
                 /// The keyring is a `&Keyring` or a `&SharedKeyring`. The column and its clones follow the rotation of a
                 /// `SharedKeyring`. The name is a text, or a [`TableName`](crate::TableName) with a context.
@@ -82,8 +81,8 @@ macro_rules! encrypted_column {
                     Values::open(keyring.into(), name.into(), Some(settings))?.map(Self)
                 }
 
-                /// Gives the column a blind index. An application finds the rows of a value by it, and a unique index keeps values unique, although
-                /// the database cannot read them. `normalize` returns the text of a value that look-ups compare, for example by a
+                /// Gives the column a blind index. An application finds rows by it, and a unique index keeps values unique, although the
+                /// database cannot read them. `normalize` returns the text that look-ups compare, for example by a
                 /// [`Normalizer`](crate::Normalizer). All processes must use the same function.
                 ///
                 /// The first call makes the key of the index and keeps it in the settings. A rotation encrypts this key again, so
@@ -116,10 +115,9 @@ macro_rules! encrypted_column {
                     self.0.decrypt_or_plaintext(id, encrypted, plaintext)
                 }
 
-                /// Converts all values, while the application runs: encrypts plaintext, decrypts it again, or writes fingerprints only. It walks
-                /// the table by key, a page of 64 rows at a time, and leaves a row alone that changes meanwhile. A call after one that ended
-                /// early continues. `progress` receives the number of rows that are done. [The guide](crate::guide) has the steps of a
-                /// deployment.
+                /// Encrypts all plaintext, decrypts all values, or writes their fingerprints, while the application runs. It walks the
+                /// table by key, a page of 64 rows at a time, and skips rows that change meanwhile. A later call continues. `progress`
+                /// receives the number of rows that are done. [The guide](crate::guide) has the steps of a deployment.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError) if it cannot continue. Rows that cannot be converted are in the result. In a
@@ -154,9 +152,8 @@ macro_rules! encrypted_column {
                     self.0.encrypt_on(id, value)
                 }
 
-                /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
-                /// if the value needs one that this process does not know, and the key of its group unless it has read that within the
-                /// last minute. Otherwise it runs no statement.
+                /// Decrypts the value of the row with this id, like [`decrypt`](Self::decrypt). It reads the dictionaries if the value
+                /// needs an unknown one, and the key of the value's group once a minute. Otherwise it runs no statement.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError).
@@ -165,9 +162,9 @@ macro_rules! encrypted_column {
                 }
 
                 /// Trains a dictionary of `bytes` bytes, such as 65,536, from sample values of a hundred times that size, and compresses
-                /// with it from now on. Values keep the dictionary that they have until they are written next, or until
-                /// [`rekey`](Self::rekey). Other processes can read new values by [`decrypt_on`](Self::decrypt_on) at once, and by
-                /// [`decrypt`](Self::decrypt) once they have refreshed the column.
+                /// with it from now on. Values keep their dictionary until the next write or [`rekey`](Self::rekey). Other processes can
+                /// read new values by [`decrypt_on`](Self::decrypt_on) at once, and by [`decrypt`](Self::decrypt) after a
+                /// [`refresh`](Self::refresh).
                 ///
                 /// It computes for a second or two without yielding, and for a second per megabyte of samples if they have groups.
                 ///
@@ -181,11 +178,9 @@ macro_rules! encrypted_column {
                     self.0.train(samples, bytes)
                 }
 
-                /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
-                /// one, and values that are compressed with another dictionary than the current one. It walks the table by key, with a
-                /// statement per value, and replaces a value only if it is still the one that was read: what others write meanwhile
-                /// stays. It skips what is current, so a call after one that ended early continues. `progress` receives the number of
-                /// values that are done.
+                /// Encrypts everything again that is not under the sealing secret, and values that are not compressed with the current
+                /// dictionary. It walks the table by key, with a statement per value, and replaces only unchanged values. A later call
+                /// continues. `progress` receives the number of values that are done.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError). If a value cannot be read or the database refuses the new one, it stays, and all
@@ -198,12 +193,12 @@ macro_rules! encrypted_column {
                     self.0.rekey(Some(column), None, progress)
                 }
 
-                /// Encrypts values again like [`rekey`](Self::rekey), and then deletes the old dictionaries if all values are under the current
-                /// one, and it has been current for at least `unused_for`. The result says how many dictionaries are left: call it again
-                /// until there are none.
+                /// Encrypts values again like [`rekey`](Self::rekey). If all values then have the current dictionary, and it has been
+                /// current for at least `unused_for`, it deletes the others. The result says how many are left: call it again until there
+                /// are none.
                 ///
-                /// Choose a time within which each process that has the column open has called [`refresh`](Self::refresh), or was restarted: a
-                /// value that is encrypted with a deleted dictionary cannot be read.
+                /// Choose a time within which each process with the column has called [`refresh`](Self::refresh), or was restarted: a value
+                /// with a deleted dictionary cannot be read.
                 ///
                 /// # Errors
                 /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
@@ -216,9 +211,8 @@ macro_rules! encrypted_column {
                     self.0.rekey(Some(column), Some(unused_for), progress)
                 }
 
-                /// Reads all values, and finds values that cannot be decrypted. If the column's name says so, it also finds values in plaintext,
-                /// and rows that do not have the fingerprint of their value. It changes nothing. `progress` receives the number
-                /// of values that are done.
+                /// Reads all values, and finds values that cannot be decrypted. If the column's name says so, it also finds plaintext, and
+                /// rows without the fingerprint of their value. It changes nothing. `progress` receives the number of values that are done.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError) if it cannot continue.

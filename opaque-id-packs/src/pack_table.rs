@@ -201,11 +201,10 @@ macro_rules! pack_table {
                 $adapter
 
                 /// Opens the tables with this name. It is bound to their contents and cannot change. Empty
-                /// tables without settings get these settings. Open a table once, when the process starts, and
-                /// clone it. Once the table is in use, use [`open_existing`](Self::open_existing): it returns an
-                /// error if a server shows empty tables. Open tables of this name in other databases separately,
-                /// and also in schemas that a connection's `search_path` selects, because they have other
-                /// dictionaries.
+                /// tables without settings get these settings. Open a table once, when the process starts,
+                /// and clone it. Once it is in use, call [`open_existing`](Self::open_existing), because
+                /// empty tables are then an error. Open tables of this name in other databases separately,
+                /// and also in schemas that a connection's `search_path` chooses.
                 ///
                 /// The keyring is a `&Keyring` or a `&SharedKeyring`. The table and its clones follow the
                 /// rotation of a `SharedKeyring`. The name is a text, or a [`TableName`](crate::TableName) with a
@@ -229,9 +228,8 @@ macro_rules! pack_table {
                 /// uses it from now on. Packs keep their dictionary until they are written again, or until
                 /// [`rekey`](Self::rekey).
                 ///
-                /// It computes for a second or two without yielding, and for up to ten seconds if the table has
-                /// groups. On a server, run it where it may block, for example by `Handle::block_on` within
-                /// tokio's `spawn_blocking`, or run `opaque-id packs train` instead.
+                /// It computes for a second or two without yielding, with groups for up to ten. On a server,
+                /// run it by `Handle::block_on` in tokio's `spawn_blocking`, or run `opaque-id packs train` instead.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError), if there are too few rows, or in a transaction.
@@ -343,11 +341,10 @@ macro_rules! pack_table {
                     self.0.rekey(None, None, progress)
                 }
 
-                /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows
-                /// of erased groups. Then it deletes the unused old dictionaries if the current one has been current for at
-                /// least `unused_for`. The result has the number of packs and rows that others have locked or
-                /// changed, and of remaining dictionaries. Call it again until both are 0. Groups that other
-                /// processes erase are noticed within a minute.
+                /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows of
+                /// erased groups. If the current dictionary has been current for at least `unused_for`, it
+                /// then deletes the others. The result has the number of packs and rows that others have
+                /// locked or changed, and of remaining dictionaries. Call it again until both are 0.
                 ///
                 /// Choose an hour, or longer than the longest transaction. A client that has asked the server
                 /// within ten minutes may still write with the previous dictionary.

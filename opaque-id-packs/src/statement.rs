@@ -1,7 +1,4 @@
 //! The statements have the same number and meaning on all databases.
-//!
-//! A write into a pack decrypts and encrypts ten to a hundred rows, and fails if another client was faster.
-//! An upsert of one recent row does neither. Later a merger writes the pack once for many rows.
 
 mod builder;
 mod columns;

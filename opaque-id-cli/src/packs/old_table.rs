@@ -70,7 +70,7 @@ impl OldTable {
         format!("SELECT count(*) FROM {}", self.table)
     }
 
-    /// Returns the statement that finds columns whose values MySQL and MariaDB change in JSON.
+    /// Finds columns whose values MySQL and MariaDB change in JSON.
     pub(super) fn changed_in_json(&self) -> Option<String> {
         let of_object = self.of_object.as_ref()?;
         Some(format!(
@@ -80,8 +80,7 @@ impl OldTable {
         ))
     }
 
-    /// Returns the statement that reads and locks the rows after a key, so that they are not changed or
-    /// deleted before they are written.
+    /// Reads and locks the rows after a key, so that they are not changed or deleted before they are written.
     pub(super) fn page(&self, after: Option<&str>) -> String {
         let Self { table, id, columns, .. } = self;
         // Another role may have operators that fit the key's type better than PostgreSQL's own.

@@ -1,7 +1,7 @@
-//! Converts the values of a column, while the application runs: plaintext into encrypted values, or back, or only into fingerprints.
+//! Converts the values of a column, while the application runs.
 //!
-//! A statement writes a page of rows, and leaves a row alone that is no longer as it was read. The next pass finds it again. A run that
-//! ends early is continued by the next one, because each pass reads only the rows that are left.
+//! A statement writes the rows of a page that are as they were read. The next pass finds the others. Each pass reads only the rows that are
+//! left, so a later run continues.
 
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;

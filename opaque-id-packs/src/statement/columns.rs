@@ -68,8 +68,7 @@ impl ConvertedRow {
 }
 
 impl Builder<'_> {
-    /// Returns the statement that replaces a value of a column, if it is still the one that was read. Without a value, only a mark remains
-    /// of it, and its fingerprint is deleted.
+    /// Replaces a value that is still the one that was read. A mark in place of a value has no fingerprint.
     pub(crate) fn replace_value(
         self,
         column: &ColumnName,
@@ -88,8 +87,8 @@ impl Builder<'_> {
         self.statement(&sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }
 
-    /// Returns the statement that reads a page of values of one of the columns, from an id on, each with its fingerprint, or with no
-    /// bytes for a missing one. The header matters to a source that names it.
+    /// Reads a page of values of one of the columns, from an id on, each with its fingerprint, or with no bytes for a missing one. Only
+    /// some sources need the header.
     pub(crate) fn read_values(
         self,
         column: &ColumnName,
@@ -131,7 +130,7 @@ impl Builder<'_> {
         self.statement(&sql, &parameters, columns)
     }
 
-    /// Returns the statement that writes rows that still have the value that was read.
+    /// Writes rows that still have the value that was read.
     pub(crate) fn convert(
         self,
         column: &ColumnName,
@@ -258,7 +257,7 @@ impl Builder<'_> {
         Some(self.statement(&sql, &[], &[Column::Integer]))
     }
 
-    /// Returns the statement that counts values in plaintext, encrypted values, and values without a fingerprint.
+    /// Counts values in plaintext, encrypted values, and values without a fingerprint.
     pub(crate) fn count_unconverted(self, column: &ColumnName) -> Statement {
         let Quoted { table, column, index, plaintext, .. } = column.quoted(self.dialect);
         let plaintext = plaintext.unwrap_or_else(|| "NULL".to_owned());
@@ -277,8 +276,8 @@ impl Builder<'_> {
         self.statement(&sql, &[], &[Column::Integer; 3])
     }
 
-    /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB would
-    /// cut it off. A unique column of SQLite can delete the conflicting row, but `OR ABORT` also changes the statements of triggers.
+    /// Returns the beginning of an UPDATE that refuses a value for which a column has no room. Outside of strict mode, MySQL and MariaDB
+    /// would cut it off. A unique column of SQLite can delete the conflicting row, but `OR ABORT` also changes the statements of triggers.
     fn update(self, is_unique: bool) -> &'static str {
         match self.dialect {
             Dialect::MySql => {

@@ -1,8 +1,7 @@
 //! Images of Debian's own server packages, for machines without access to a container registry.
 //!
-//! Without a registry, images are built of the distribution's server packages. Their entrypoints provide the
-//! parts of the official contract that the tests use. So the same test command passes behind a firewall, on
-//! real servers.
+//! Their entrypoints provide the parts of the official contract that the tests use. So the same test command
+//! passes behind a firewall.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -159,8 +159,7 @@ pub(super) struct Recommendation {
 /// [`DICTIONARY_BYTES`]. Calls `progress` with the number of finished steps and of all steps. The first fifth
 /// of the rows trains the dictionaries, and the rest is measured.
 ///
-/// Neighbors in the sample should be neighbors in the table. A sample of some 20 MB is good and takes about a
-/// minute, because a thousand packs are better than ten.
+/// Neighbors in the sample should be neighbors in the table. A sample of some 20 MB takes about a minute.
 ///
 /// # Errors
 /// A message if there are too few rows with values, keys do not ascend, or a value is longer than
