@@ -39,8 +39,8 @@ macro_rules! encrypted_column {
                 Ok(self.0.encrypt(id, value)?)
             }
 
-            /// Decrypts the value of the row with this id, without a statement. If another process has trained a dictionary since this one
-            /// has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
+            /// Decrypts the value of the row with this id, without a statement. If other processes train dictionaries, use
+            /// [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
             ///
             /// # Errors
             /// [`PackError::Table`](crate::PackError::Table) if it is not a value of this row and column, or of an unknown dictionary.

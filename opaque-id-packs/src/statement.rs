@@ -1,4 +1,4 @@
-//! The statements have the same number and meaning on all databases.
+//! The statements have the same meaning on all databases.
 
 mod builder;
 mod columns;
@@ -484,7 +484,7 @@ impl Builder<'_> {
     pub(crate) fn statement_binlog(self) -> Option<Statement> {
         const SQL: &str = "SELECT CAST(1 AS SIGNED) FROM /*M! information_schema.session_variables */ \
             /*!80000 performance_schema.session_variables */ \
-            WHERE VARIABLE_NAME = 'binlog_format' AND VARIABLE_VALUE = 'STATEMENT'";
+            WHERE VARIABLE_NAME = 'binlog_format' AND VARIABLE_VALUE = 'STATEMENT' AND @@log_bin";
         let columns = &[Column::Integer];
         self.is_mysql().then(|| self.cached("binlog", &[], columns, || SQL.to_owned()))
     }

@@ -48,8 +48,7 @@ pub(crate) struct Table {
     seen: SeenVersions,
     pub(crate) waiting: Mutex<HashMap<u128, PackBacklog>>,
     cache: RwLock<Option<Arc<Cache>>>,
-    /// Whether bodies of this process may need its dictionary. A process that only reads may not insert.
-    has_encrypted: AtomicBool,
+    has_encrypted: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy)]
@@ -94,7 +93,7 @@ impl Table {
             seen: SeenVersions::new(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
-            has_encrypted: AtomicBool::new(false),
+            has_encrypted: Arc::default(),
         })
     }
 

@@ -27,7 +27,7 @@ pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
 where
     Keyring: FromRef<S>,
 {
-    lent(extensions).unwrap_or_else(|_| Keyring::from_ref(state))
+    of_layer(extensions).unwrap_or_else(|| Keyring::from_ref(state))
 }
 
 /// Returns the keyring that a layer lends.
@@ -35,8 +35,11 @@ where
 /// # Errors
 /// [`NoKeyring`] if there is no layer, or if it lends none.
 pub fn lent(extensions: &Extensions) -> Result<Keyring, NoKeyring> {
-    let lent = extensions.get().and_then(|Lent(keyring)| keyring.clone());
-    lent.ok_or_else(|| NoKeyring::new(NOT_LENT))
+    of_layer(extensions).ok_or_else(|| NoKeyring::new(NOT_LENT))
+}
+
+fn of_layer(extensions: &Extensions) -> Option<Keyring> {
+    extensions.get().and_then(|Lent(keyring)| keyring.clone())
 }
 
 const NOT_LENT: &str = "no keyring for this request: add the layer `lend_keyring` around its route, by `.layer(…)` after `.route(…)`, or let `lend_keyring_by` return one";

@@ -17,7 +17,7 @@ pub(crate) const STARTING_AFTER: &str = "starting_after";
 pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
 /// Proxies refuse longer headers.
-const MAX_HEADER: usize = 4_096;
+const MAX_HEADER: usize = 3_072;
 
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
@@ -118,7 +118,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         PageRequest::descending(self.0.limit, self.0.start)
     }
 
-    /// Returns the links to the page's neighbors, unless the header would be longer than 4 kB. Proxies refuse
+    /// Returns the links to the page's neighbors, unless the header would be longer than 3 kB. Proxies refuse
     /// long headers, and without the query's other parameters the links would lead to another list.
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, Cursor<T>>) -> Links {

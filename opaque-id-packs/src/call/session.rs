@@ -129,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// Inserts a lost dictionary again, but not on a read replica, because it may only lag behind.
+    /// Inserts a lost dictionary again. A replica that lags behind may refuse it.
     pub(super) async fn read_settings(&mut self) -> Result<(), TableError> {
         let meta = self.read_meta().await?;
         if let Some(lost) = self.table.check_state(self.context(), meta)? {

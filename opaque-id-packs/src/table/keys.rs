@@ -1,4 +1,4 @@
-//! The keys of groups, and the groups of rows.
+//! The keys of groups, and the groups of rows and of cached packs.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The settings and dictionaries as the meta table has them.
+//! The settings and dictionaries as the meta table has them, and the first pack.
 
 use opaque_id_sql::statement::Cell;
 

@@ -1,7 +1,7 @@
 //! The settings and dictionaries that the client knows, and their comparison with the server's.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,8 +59,12 @@ pub(crate) struct State {
     pub(super) codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
     /// The last number counts even if it is unreadable.
     pub(crate) last_dictionary: u16,
-    pub(super) row_codec: Codec,
+    row_codec: Codec,
     pack_codec: Codec,
+    /// Whether bodies of this process may need its dictionaries.
+    has_encrypted: Arc<AtomicBool>,
+    /// Whether a check did not find the current dictionary.
+    is_lost: AtomicBool,
     order: Option<Permutation>,
     pub(crate) groups: Option<Groups>,
     pub(crate) index: Option<IndexKey>,
@@ -104,19 +108,36 @@ impl State {
     }
 
     pub(super) fn row_codec(&self) -> &Codec {
-        self.unless_old(&self.row_codec)
+        self.to_encrypt(&self.row_codec, self.is_old())
+    }
+
+    /// A sweep gives the processes with a column more time.
+    pub(super) fn value_codec(&self) -> &Codec {
+        self.to_encrypt(&self.row_codec, false)
     }
 
     pub(crate) fn pack_codec(&self) -> &Codec {
-        self.unless_old(&self.pack_codec)
+        self.to_encrypt(&self.pack_codec, self.is_old())
     }
 
     /// A sweep may have deleted the dictionary of an old state, and a body with it would be unreadable.
-    fn unless_old<'s>(&'s self, codec: &'s Codec) -> &'s Codec {
+    fn is_old(&self) -> bool {
+        self.age() >= DICTIONARY_FOR
+    }
+
+    /// Either this sees a simultaneous [`lose_dictionary`](Self::lose_dictionary), or is seen by it.
+    fn to_encrypt<'s>(&'s self, codec: &'s Codec, is_old: bool) -> &'s Codec {
+        self.has_encrypted.store(true, Ordering::SeqCst);
         match self.codecs.get(&0) {
-            Some((_, plain)) if self.age() >= DICTIONARY_FOR => plain,
+            Some((_, plain)) if is_old || self.is_lost.load(Ordering::SeqCst) => plain,
             _ => codec,
         }
+    }
+
+    /// Returns whether bodies of this process may need the current dictionary. New ones do not.
+    fn lose_dictionary(&self) -> bool {
+        self.is_lost.store(true, Ordering::SeqCst);
+        self.has_encrypted.load(Ordering::SeqCst)
     }
 
     /// Returns whether the server still has the settings and all dictionaries of this state.
@@ -162,16 +183,18 @@ impl Table {
             return if is_there { Ok(None) } else { Err(self.not_created()) };
         }
         let meta = versions(&stored);
-        if !state.matches_server(&meta) {
+        if state.matches_server(&meta) {
+            state.is_lost.store(false, Ordering::SeqCst);
+        } else {
             // A transaction may see the state at its beginning.
-            let may_insert =
-                !context.is_in_transaction && self.has_encrypted.load(Ordering::Relaxed);
-            let current = state.current().filter(|_| may_insert);
+            let current = state.current().filter(|_| !context.is_in_transaction);
             // If a later dictionary exists, a sweep has deleted this one, and no crash has undone it.
             let last = meta.last_key_value().map(|(last, _)| *last);
             if let Some((id, version)) = current
                 && meta.contains_key(&0)
                 && last.is_none_or(|last| last < id.into())
+                // A process that only reads may have no right to insert it.
+                && state.lose_dictionary()
             {
                 let bytes = state.pack_codec.dictionary();
                 return Ok(Some(self.encrypt_meta(id, version, bytes)?));
@@ -255,6 +278,8 @@ impl Table {
             last_dictionary,
             row_codec,
             pack_codec,
+            has_encrypted: Arc::clone(&self.has_encrypted),
+            is_lost: AtomicBool::new(false),
             order: order.transpose()?,
             groups: self.groups(&contents)?,
             index: self.index(&contents)?,

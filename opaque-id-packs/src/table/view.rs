@@ -1,7 +1,6 @@
 //! The bodies of rows, values and packs in one call.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::state::State;
 use super::{Context, Table, count, random_version};
@@ -47,7 +46,7 @@ impl View<'_> {
         value: Option<Value>,
     ) -> Result<Vec<u8>, TableError> {
         let row = value.map_or(Row::Deleted, Row::Value);
-        Ok(self.encrypt(Kind::Value, id, 0, &self.state.row_codec, &row)?.body)
+        Ok(self.encrypt(Kind::Value, id, 0, self.state.value_codec(), &row)?.body)
     }
 
     fn encrypt(
@@ -68,7 +67,6 @@ impl View<'_> {
             .encode(codec, self.state.contents.settings.row_padding, self.groups)
             .map_err(|source| table.unwritable(kind, id, source))?;
         table.check_len(kind, id, plaintext.len())?;
-        table.has_encrypted.store(true, Ordering::Relaxed);
         Ok(table.encrypt(groups, kind, id, version, codec, &plaintext))
     }
 
@@ -80,7 +78,6 @@ impl View<'_> {
         plaintext: &[u8],
     ) -> StoredRow {
         let groups = self.state.groups.as_ref();
-        self.table.has_encrypted.store(true, Ordering::Relaxed);
         self.table.encrypt(groups, Kind::Pack, id, version, codec, plaintext)
     }
 
