@@ -18,7 +18,7 @@ const ASSUMED_RATIO: usize = 8;
 /// `version`. The others' ids are their first keys.
 ///
 /// The last pack of a table is filled from the left, because rows are appended to it. Others become equal
-/// parts with spare room. Each byte is compressed about three times.
+/// parts with spare room.
 pub(crate) fn encrypt(
     view: &View<'_>,
     version: i64,

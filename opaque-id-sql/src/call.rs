@@ -582,7 +582,6 @@ mod tests {
         }
     }
 
-    /// A read replica may show older rows, and takes no new ones.
     #[test]
     fn an_insert_may_find_a_duplicate_or_a_server_without_writes() {
         for (failure, is_answer) in [

@@ -49,7 +49,7 @@ pub enum Place {
     Body,
 }
 
-/// The keyring that the innermost layer lends to a request, or `None` if that layer lends none.
+/// The keyring that the innermost layer lends to a request, if any.
 #[derive(Clone, Debug)]
 pub struct Lent(
     /// The keyring.

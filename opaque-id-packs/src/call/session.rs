@@ -139,8 +139,8 @@ impl Session {
         Ok(())
     }
 
-    /// A replica that repeats the statements of a merger would not skip the rows that were locked on the
-    /// primary, and would then lose them.
+    /// A replica that repeats a merger's statements would not skip rows that were locked on the primary, and
+    /// lose them.
     pub(super) async fn check_binlog(&mut self) -> Result<(), TableError> {
         let Some(statement) = self.sql().statement_binlog() else { return Ok(()) };
         let answer = self.session.run(statement).await;

@@ -58,7 +58,7 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
     assert_eq!((ended, insertions), (Err(TableError::Outrun), KEY_INSERTIONS));
 }
 
-/// Returns an open table with a dictionary, and its settings before the dictionary.
+/// Returns a table with a dictionary, and its settings before it.
 fn table_with_dictionary() -> (Arc<Table>, StoredRow) {
     let table = Arc::new(open_table(Settings::default()));
     let samples: Vec<_> = (0..2_000).map(|i| value(i).into()).collect();
@@ -94,7 +94,6 @@ fn a_process_that_was_idle_writes_without_a_dictionary() {
     let (table, _) = table_with_dictionary();
     assert_eq!(written_with(&table), [Some(1); 3]);
     table.forget_check(Duration::from_secs(601));
-    // A sweep leaves the processes with a column more time.
     assert_eq!(written_with(&table), [Some(0), Some(0), Some(1)]);
 }
 
@@ -125,8 +124,7 @@ fn a_call_reads_the_settings_at_its_end_once_a_minute() {
     assert_eq!(put(), ["INSERT"]);
 }
 
-/// A failover has lost the dictionary, or a replica does not have it yet. A process that only reads may have no
-/// right to insert it.
+/// A process that only reads may have no right to insert it.
 #[test]
 fn only_a_process_that_writes_inserts_a_lost_dictionary() {
     let (table, before) = table_with_dictionary();

@@ -125,7 +125,7 @@ impl State {
         self.age() >= DICTIONARY_FOR
     }
 
-    /// Either this sees a simultaneous [`lose_dictionary`](Self::lose_dictionary), or is seen by it.
+    /// Sees a simultaneous [`lose_dictionary`](Self::lose_dictionary), or is seen by it.
     fn to_encrypt<'s>(&'s self, codec: &'s Codec, is_old: bool) -> &'s Codec {
         self.has_encrypted.store(true, Ordering::SeqCst);
         match self.codecs.get(&0) {
@@ -170,8 +170,8 @@ impl Table {
     }
 
     /// Compares settings and dictionaries with the server's, and reads changed ones. If a crash or a failover
-    /// has undone the current dictionary, returns it to be inserted again, because this process may have written
-    /// rows with it since.
+    /// has undone the current dictionary, returns it to be inserted again, because rows of this process may
+    /// need it.
     pub(crate) fn check_state(
         &self,
         context: Context,

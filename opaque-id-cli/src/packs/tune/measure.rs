@@ -110,8 +110,8 @@ impl Measurement {
     }
 }
 
-/// Returns the bytes of PostgreSQL's pages that a body takes: a share of a page with as many rows as fit, and an entry in the index. A longer
-/// body takes a quarter of a page for each chunk of 1,996 bytes and less for the last one, with an entry each, and in the row a pointer.
+/// Returns the bytes of PostgreSQL's pages for a body: its share of a page, and an entry in the index. A longer body takes a quarter of a
+/// page for each chunk of 1,996 bytes, with an entry each, and a pointer.
 fn stored_bytes(layout: Layout, body: usize) -> usize {
     const PAGE: usize = 8_192;
     const PAGE_HEADER: usize = 24;
