@@ -588,7 +588,7 @@ fn packs_of_a_server_that_logs_statements(database: &Database) -> Result {
         return Ok(());
     }
     create_events(database, &rows(30))?;
-    let has_log = database.text("SELECT @@log_bin")? == "1";
+    let has_log = database.text("SELECT CONCAT(@@log_bin)")? == "1";
     on_a_thread(async || {
         let keyring = Keyring::from_entries("the test", OLD)?;
         let pool = MySqlPool::connect(&database.url).await?;

@@ -535,8 +535,13 @@ async fn columns_that_lost_a_dictionary<S: ColumnShop>(shop: &S, database: &Data
     let samples: Vec<_> = (0..2_000).map(text).collect();
     shop.train(&notes, &samples, 2_048).await?;
     let rows = add(shop, &notes, (0..3).map(text)).await?;
+    let reader = fresh::<S, S::User, Json>(shop).await?;
     database.execute("DELETE FROM profiles_notes_meta")?;
     database.execute("INSERT INTO profiles_notes_meta SELECT * FROM before_train")?;
+
+    // A process that only reads may have no right to write it back.
+    assert!(error(shop.refresh(&reader).await).contains("the settings (id 0)"));
+    assert_eq!(database.integer("COUNT(*)", "profiles_notes_meta")?, 1);
 
     // The call is dropped at each await until it ends.
     let mut calls = (1..).map(|polls| (polls, shop.refresh(&notes)));

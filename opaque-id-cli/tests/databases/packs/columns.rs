@@ -2,15 +2,20 @@
 
 use std::process::Command;
 
+use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::EncryptedColumn;
-use opaque_id_packs::{Normalizer, Raw, TableName, Text};
-use opaque_id_sqlx::Internal;
+use opaque_id_packs::{Normalizer, Raw, Settings, TableName, Text};
+use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::Result;
+use opaque_id_tests::conformance::cases::message;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
+use opaque_id_tests::sql::on_a_thread;
 use opaque_id_tests::trials::Case;
 use serde_json::Value;
+use sqlx::postgres::PgPool;
+use sqlx::query;
 
 use super::{
     Event, Packs, Reading, create_events, events, key_type, old_table, quotation_mark,
@@ -21,6 +26,7 @@ use crate::functions::cases::{BOTH, NEW, OLD};
 use crate::functions::{contains, ends_with, expect, run, starts_with};
 
 pub(super) const CASES: &[Case] = cases![
+    columns_on_a_replica,
     columns_from_day_to_day,
     columns_of_integers,
     columns_that_had_plaintext,
@@ -94,6 +100,34 @@ fn columns_from_day_to_day(database: &Database) -> Result {
 }
 
 /// Creates a table of 1,000 customers with their addresses in plaintext, and returns the commands for the column.
+/// A replica does not have the last dictionary yet, or a failover has lost it.
+fn columns_on_a_replica(database: &Database) -> Result {
+    if database.kind != Engine::Postgres {
+        return Ok(());
+    }
+    let meta = EncryptedColumn::<Event, Value>::create_sql(Dialect::Postgres, "logins_notes");
+    database.execute(&meta)?;
+    on_a_thread(async || {
+        let keyring = Keyring::from_entries("the test", OLD)?;
+        let pool = PgPool::connect(&database.url).await?;
+        let settings = Settings::default();
+        let notes =
+            EncryptedColumn::<Event, Value>::open(&pool, &keyring, "logins_notes", settings)
+                .await?;
+        database.execute("CREATE TABLE before AS SELECT * FROM logins_notes_meta")?;
+        let rows = rows(300);
+        notes.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
+        notes.encrypt(rows[0].0, &rows[0].1)?;
+        database.execute("DELETE FROM logins_notes_meta")?;
+        database.execute("INSERT INTO logins_notes_meta SELECT * FROM before")?;
+        let mut replica = pool.acquire().await?;
+        query("SET default_transaction_read_only = on").execute(&mut *replica).await?;
+        let older = notes.refresh(&mut *replica).await.map_err(|error| message(&error));
+        contains(&older.err().unwrap_or_default(), "the settings (id 0) of logins_notes_meta")?;
+        Ok(())
+    })
+}
+
 fn customers(database: &Database) -> Result<Packs<'_>> {
     let (id, value) = (key_type(database), value_type(database));
     let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
