@@ -144,7 +144,7 @@ impl Session {
     pub(super) async fn check_binlog(&mut self) -> Result<(), TableError> {
         let Some(statement) = self.sql().statement_binlog() else { return Ok(()) };
         let answer = self.session.run(statement).await;
-        let problem = "expected `binlog_format` to be ROW or MIXED, found STATEMENT, with which replicas would lose rows";
+        let problem = "expected `binlog_format` to be ROW or MIXED, found STATEMENT: replicas would lose rows";
         match self.read_rows(answer)?.is_empty() {
             true => Ok(()),
             false => Err(self.table.settings_problem(problem)),
