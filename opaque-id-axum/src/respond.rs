@@ -9,8 +9,8 @@ use axum::middleware::{FromFnLayer, Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_web::axum::{Lent, answer};
-use opaque_id_web::{Refusal, assert_no_raw_id};
+use opaque_id_web::axum::answer;
+use opaque_id_web::{Lent, Refusal, assert_no_raw_id};
 
 type Layer<F> = FromFnLayer<F, (), (Request,)>;
 type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;

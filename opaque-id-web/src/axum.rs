@@ -18,8 +18,7 @@ use crate::old_ids::{OldIdsLayer, RequestOldIds};
 use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
-use crate::scope;
-pub use crate::scope::Lent;
+use crate::scope::{self, Lent};
 use crate::viewed::Viewed;
 
 /// Returns the keyring that a layer lends, such as an audience's, or else the application's.
