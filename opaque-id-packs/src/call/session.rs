@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// A replica that repeats a merger's statements would not skip rows that were locked on the primary, and
-    /// lose them.
+    /// would lose them.
     pub(super) async fn check_binlog(&mut self) -> Result<(), TableError> {
         let Some(statement) = self.sql().statement_binlog() else { return Ok(()) };
         let answer = self.session.run(statement).await;

@@ -125,7 +125,7 @@ impl State {
         self.age() >= DICTIONARY_FOR
     }
 
-    /// Sees a simultaneous [`lose_dictionary`](Self::lose_dictionary), or is seen by it.
+    /// This call sees a simultaneous [`lose_dictionary`](Self::lose_dictionary), or that call sees this one.
     fn to_encrypt<'s>(&'s self, codec: &'s Codec, is_old: bool) -> &'s Codec {
         self.has_encrypted.store(true, Ordering::SeqCst);
         match self.codecs.get(&0) {
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// Returns whether bodies of this process may need the current dictionary. New ones do not.
+    /// Returns whether bodies of this process may need the current dictionary. New bodies do not.
     fn lose_dictionary(&self) -> bool {
         self.is_lost.store(true, Ordering::SeqCst);
         self.has_encrypted.load(Ordering::SeqCst)
