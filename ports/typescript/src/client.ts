@@ -1,5 +1,5 @@
 /**
- * Ids without secrets, also for browsers: their types, and what a text is.
+ * Ids without secrets, also for browsers: their types and the inspection of texts.
  *
  * ```ts
  * export const User = resource("user", { key: "i64", form: "short" });
@@ -16,12 +16,12 @@ import { isKind, isPrefix, type Kind, MAX_TOKEN, pattern, toBytes, uuidToBigInt 
 
 export { type Form, InvalidId, type Kind, toUlid } from "./text.ts";
 
-/** An external id, such as `` `user_${string}` ``. It was parsed: a text is none, nor is the id of another resource. */
+/** An external id, such as `` `user_${string}` ``. Only a parsed text has this type, and only for its own resource. */
 export type Id<P extends string, F extends Form = "text"> =
   & (F extends "uuid" | "mapped_uuid" ? string : `${P}_${string}`)
   & { readonly opaqueId: P };
 
-/** The position of a row in a list, which nobody can make up. */
+/** The position of a row in a list. Clients cannot make one up. */
 export type Cursor<P extends string> = `${P}_cursor_${string}` & { readonly opaqueIdCursor: P };
 
 /** The type of a resource's ids. */
@@ -30,7 +30,7 @@ export type IdOf<R> = R extends Resource<infer P, infer _, infer F> ? Id<P, F> :
 /** The type of a resource's cursors. */
 export type CursorOf<R> = R extends Resource<infer P, infer _, infer __> ? Cursor<P> : never;
 
-/** What the database has: a `bigint`, a `number` for the narrow integers, or the text of a UUID in lower case with hyphens. */
+/** The value in the database: a `bigint`, a `number` for the narrow integers, or the text of a UUID in lower case with hyphens. */
 export type KeyOf<K extends Kind> = K extends "i64" ? bigint : K extends "i32" | "u32" ? number : string;
 
 export type Parsed<T> = { success: true; data: T } | { success: false; error: InvalidId };
@@ -47,11 +47,11 @@ export interface Options<K extends Kind, F extends Form> {
   /** `key = …` of the derive in Rust. */
   key?: K;
   form?: F;
-  /** What the subkeys are derived from, if it is not the prefix. */
+  /** The name that the subkeys are derived from, if it is not the prefix. */
   domain?: string;
 }
 
-/** A resource: its values are those of its `#[opaque_id(…)]` in Rust. */
+/** A resource, with the values of its `#[opaque_id(…)]` in Rust. */
 export class Resource<P extends string, K extends Kind, F extends Form> {
   readonly prefix: P;
   readonly key: K;
@@ -110,7 +110,7 @@ export class Resource<P extends string, K extends Kind, F extends Form> {
     return encode(this.prefix, "cursor", fromBytes("cursor", bytes)) as Cursor<P>;
   }
 
-  /** The regular expression of exactly the texts that parse. */
+  /** The regular expression that matches exactly the texts that parse. */
   get pattern(): string {
     return pattern(this.prefix, this.form);
   }
@@ -124,7 +124,7 @@ export class Resource<P extends string, K extends Kind, F extends Form> {
     return encode(this.prefix, this.form, fromBytes(this.form, bytes)) as Id<P, F>;
   }
 
-  /** The UUID of a mapped resource's id, which its table has. */
+  /** The UUID of a mapped resource's id. Its table has this UUID. */
   toUuid(id: Id<P, F>): string {
     this.#checkMapped();
     return bigIntToUuid(decode(this.prefix, this.form, id).value);
@@ -151,17 +151,17 @@ export function resource<const P extends string, const K extends Kind = "uuid7",
 }
 
 export interface Inspection {
-  /** The form that a well-formed text has. Longer ids of the short form have the text form. */
+  /** The form of a well-formed text. Longer ids of the short form have the text form. */
   form?: "text" | "short" | "tagged" | "uuid" | "cursor" | "grant" | "position";
   prefix?: string;
-  /** The key id of the secret that sealed it, as it claims. */
+  /** The key id of the secret that the id claims to be sealed with. */
   keyId?: number;
   problem?: string;
-  /** The well-formed text that is probably meant. */
+  /** The well-formed text that the user probably meant. */
   suggestion?: string;
 }
 
-/** Says what a text is, or what is wrong with it. Without a secret, nothing can say whether it is genuine. */
+/** Describes a text and its problem, if it has one. Only a keyring can say whether an id is genuine. */
 export function inspect(text: unknown): Inspection {
   if (typeof text !== "string" || text.length > MAX_TOKEN) return { problem: `expected a text of at most ${MAX_TOKEN} characters` };
   const found = inspectExact(text);

@@ -1,5 +1,5 @@
 /**
- * The keyring: up to four secrets, of which one seals and all open. For servers: Node, Deno and Bun.
+ * The keyring: up to four secrets. The first one seals, and all of them open. It is for servers: Node, Deno and Bun.
  *
  * @module
  */
@@ -26,17 +26,17 @@ import {
 
 export { InvalidKey } from "./subkeys.ts";
 
-/** What is wrong with secrets. It names the entry, never the secret. */
+/** The secrets are not usable. The message names the entry, never the secret. */
 export class KeyringError extends Error {
   override name = "KeyringError";
 }
 
-/** An id that was made up or altered, or whose secret is retired. */
+/** The id was made up or altered, or its secret is retired. */
 export class NotGenuine extends InvalidId {
   override name = "NotGenuine";
 }
 
-/** A grant whose time is over. */
+/** The grant has expired. */
 export class Expired extends InvalidId {
   override name = "Expired";
 }
@@ -59,14 +59,14 @@ export class Keyring {
     this.sealingKeyId = this.keyIds[0]!;
   }
 
-  /** Reads `OPAQUE_ID_KEYS`, whose entries `opaque-id keygen` generates: the first seals, and all open. */
+  /** Reads the entries of `OPAQUE_ID_KEYS`. `opaque-id keygen` generates them. The first one seals, and all of them open. */
   static fromEnv(): Keyring {
     const entries = process.env[VARIABLE];
     if (entries === undefined) throw new KeyringError(`${VARIABLE} is not set; \`opaque-id keygen\` generates an entry`);
     return Keyring.fromEntries(entries, VARIABLE);
   }
 
-  /** Reads a file of entries. On POSIX its mode must be private (600 or 640), unless it may be `shared`. */
+  /** Reads a file of entries. On POSIX its mode must be private (600 or 640) unless `shared` is true. */
   static fromFile(path: string, { shared = false }: { shared?: boolean } = {}): Keyring {
     const file = openSync(path, "r");
     const bytes = new Uint8Array(MAX_FILE + 1);
@@ -122,7 +122,7 @@ export class Keyring {
     return new Keyring([[0, randomBytes(32)]]);
   }
 
-  /** The keyring of an audience, such as a partner, whose ids are others (R1.7). Keep it: it derives subkeys again. */
+  /** The keyring of an audience, such as a partner. Its ids differ from all others (R1.7). Keep it, because it derives its own subkeys. */
   forAudience(name: string): Keyring {
     utf8(name);
     return new Keyring([...this.#secrets].map(([keyId, secret]) => [keyId, subkey(secret, "audience", name, 32)]));
@@ -132,7 +132,7 @@ export class Keyring {
     return [...this.#secrets.keys()];
   }
 
-  /** Shows whether two environments have the same secret, and nothing else of it (R1.6). */
+  /** Shows whether two environments have the same secret, and reveals nothing else about it (R1.6). */
   checkValue(keyId: number): string | undefined {
     const secret = this.#secrets.get(keyId);
     return secret && Buffer.from(subkey(secret, "check", "", 4)).toString("hex");
@@ -150,7 +150,7 @@ export class Keyring {
     return keys;
   }
 
-  /** Returns the external id. It is the same every time, until the sealing secret changes. */
+  /** Returns the external id. It stays the same until the sealing secret changes. */
   seal<P extends string, K extends Kind, F extends Form>(of: Of<P, K, F>, key: KeyOf<K>): Id<P, F> {
     checkSealed(of);
     return encode(of.prefix, of.form, this.#keys(of.domain).seal(of.key, of.form, toBigInt(of, key))) as Id<P, F>;
@@ -178,14 +178,14 @@ export class Keyring {
     return ofBigInt(of, this.#keys(of.domain, body.keyId).openCursor(of.key, of.form, body));
   }
 
-  /** Returns a text that stands for a row for one purpose until a time. */
+  /** Returns a text that stands for a row, for one purpose and until a time. */
   grant<P extends string, K extends Kind, F extends Form>(of: Of<P, K, F>, key: KeyOf<K>, purpose: string, expires: Date): string {
     const payload = Buffer.alloc(8);
     payload.writeBigUInt64BE(BigInt(Math.max(0, Math.floor(expires.getTime() / 1000))));
     return this._sealToken(of, key, "grant", [purpose], payload);
   }
 
-  /** Opens a grant for the same purpose, or throws `Expired` from its time on. */
+  /** Opens a grant for its purpose, or throws `Expired` from its time on. */
   openGrant<P extends string, K extends Kind, F extends Form>(
     of: Of<P, K, F>,
     text: unknown,
@@ -219,7 +219,7 @@ export class Keyring {
 
 /**
  * A list that is ordered by other columns before the key. It seals the positions of its pages, and opens them. `filter` is the filter of a
- * request, and is anything that JSON has. A position opens for the same filter only: the same members in the same order.
+ * request: any value of JSON. A position opens for the same filter only: the same members in the same order.
  */
 export class Listing<K extends Kind> {
   readonly #of: Of<string, K, Form>;
@@ -230,7 +230,7 @@ export class Listing<K extends Kind> {
     this.#parts = [name, toJson(filter, "filter")];
   }
 
-  /** Seals the position of a row, whose sort values are anything that JSON has. Pass an integer beyond 2^53 as a text. */
+  /** Seals the position of a row. Its sort values are any values of JSON. Pass an integer beyond 2^53 as a text. */
   seal(keyring: Keyring, key: KeyOf<K>, values: unknown): string {
     const text = keyring._sealToken(this.#of, key, "position", this.#parts, utf8(toJson(values, "values")));
     if (text.length > MAX_TOKEN) {
@@ -239,7 +239,7 @@ export class Listing<K extends Kind> {
     return text;
   }
 
-  /** Returns the row's key and sort values. Check the type of the values, which are those that a program with the secrets sealed. */
+  /** Returns the row's key and sort values. Check the types of the values: any program with the secrets can seal them. */
   open(keyring: Keyring, text: unknown): { key: KeyOf<K>; values: unknown } {
     const { key, payload } = keyring._openToken(this.#of, text, "position", this.#parts);
     try {
@@ -263,7 +263,7 @@ function trim(text: string): string {
   return text.replace(/^[ \t\r]+|[ \t\r]+$/g, "");
 }
 
-/** Writes JSON in the form of R13.1, which is that of `JSON.stringify`, without its silent changes of values. */
+/** Writes JSON in the form of R13.1. `JSON.stringify` has the same form, but changes some values silently. */
 function toJson(value: unknown, what: string): string {
   const json = JSON.stringify(value, (_, part) => {
     const isJson = typeof part === "number" ? Number.isFinite(part) : !["undefined", "function", "symbol"].includes(typeof part);
@@ -276,7 +276,7 @@ function toJson(value: unknown, what: string): string {
   return json;
 }
 
-/** Refuses an integer that `JSON.parse` would round, and a lone surrogate, which JSON can only escape. */
+/** Refuses an integer that `JSON.parse` would round, and a lone surrogate, because JSON can only escape it. */
 function checkJson(json: string, what: string = "JSON"): void {
   for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g)) {
     const isExact = token.startsWith('"')

@@ -1,5 +1,5 @@
 /**
- * What seals and opens, by the subkeys of a domain: docs/FORMAT.md, whose requirements the comments name.
+ * The subkeys of a domain seal and open. The comments name requirements of docs/FORMAT.md.
  *
  * @module
  */
@@ -16,12 +16,12 @@ const RANGES: Partial<Record<Kind, [bigint, bigint]>> = {
   u32: [0n, (1n << 32n) - 1n],
 };
 
-/** A value that is no key of its kind, or that the form has no room for. */
+/** The value is no key of its kind, or it does not fit into the form. */
 export class InvalidKey extends Error {
   override name = "InvalidKey";
 }
 
-/** Whether a value is a key that the form has room for (section 2, R5.2). */
+/** Whether a value is a key that fits into the form (section 2, R5.2). */
 function has(kind: Kind, form: string, key: bigint): boolean {
   const [least, greatest] = RANGES[kind] ?? [0n, (1n << 128n) - 1n];
   if (key < least || key > greatest) return false;
@@ -60,7 +60,7 @@ function isSame(a: bigint, b: bigint, size: number): boolean {
   return timingSafeEqual(bytesOf(a, size), bytesOf(b, size));
 }
 
-/** AES of one block after another. */
+/** Encrypts one block after another by AES. */
 function aes(key: Uint8Array, decrypts = false): (block: bigint) => bigint {
   const create = decrypts ? createDecipheriv : createCipheriv;
   const cipher = create(`aes-${8 * key.length}-ecb`, key, null).setAutoPadding(false);
@@ -210,7 +210,7 @@ export class Subkeys {
   }
 }
 
-// AES-256-GCM-SIV (RFC 8452), which `node:crypto` does not have.
+// AES-256-GCM-SIV (RFC 8452), because `node:crypto` does not have it.
 
 function ecb(key: Uint8Array, blocks: Uint8Array): Uint8Array {
   return createCipheriv("aes-256-ecb", key, null).setAutoPadding(false).update(blocks);

@@ -1,10 +1,10 @@
 /**
- * Texts and bytes of ids, without any secret: docs/FORMAT.md, whose requirements the comments name.
+ * Texts and bytes of ids, without any secret. The comments name requirements of docs/FORMAT.md.
  *
  * @module
  */
 
-/** A text that is no id, or an id that does not open. Answer "not found", as for an id without a row. */
+/** The text is no id, or the id does not open. Answer "not found", the same answer as for an id without a row. */
 export class InvalidId extends Error {
   override name = "InvalidId";
 }
@@ -15,7 +15,7 @@ export type Kind = "uuid7" | "ulid" | "structured" | "uuid" | "i64" | "i32" | "u
 /** A form of ids. */
 export type Form = "text" | "short" | "tagged" | "uuid" | "mapped" | "mapped_uuid";
 
-/** An id without its prefix: a key id, and a value of that many bits. */
+/** An id without its prefix: a key id, and a value with its number of bits. */
 export interface Body {
   keyId: number;
   value: bigint;
@@ -29,7 +29,7 @@ const BITS: Record<number, number> = { 13: 62, 26: 128, 34: 168 };
 const CHARS: Record<number, number> = { 62: 13, 128: 26, 168: 34 };
 const LENGTHS: Record<string, number[]> = { text: [26], short: [13, 26], tagged: [34], mapped: [26], cursor: [34] };
 const KINDS: unknown[] = ["uuid7", "ulid", "structured", "uuid", "i64", "i32", "u32"];
-/** The characters of the longest token (R13.5), and those of a grant after its kind. */
+/** The lengths of the longest token (R13.5), and of a grant after its kind, in characters. */
 export const MAX_TOKEN = 16384;
 const GRANT = 85;
 const UUID_VERSION = 0xfn << 76n | 3n << 62n;
@@ -86,7 +86,7 @@ function isDigits(text: string): boolean {
   return /^[0-9a-hjkmnp-tv-z]+$/.test(text);
 }
 
-/** The regular expression of exactly the texts that are well formed. */
+/** The regular expression that matches exactly the well-formed texts. */
 export function pattern(prefix: string, form: string): string {
   switch (form) {
     case "mapped_uuid":
@@ -106,7 +106,7 @@ function start(prefix: string, form: string): string {
   return form === "cursor" ? `${prefix}_cursor_` : `${prefix}_`;
 }
 
-/** Reads a text (R3.4, R3.5); an id has exactly one. */
+/** Reads a text (R3.4, R3.5). An id has exactly one text. */
 export function decode(prefix: string, form: string, text: unknown): Body {
   if (typeof text !== "string") throw new InvalidId("expected a text");
   if (form === "uuid" || form === "mapped_uuid") return ofUuid(form, uuidToBigInt(text));
@@ -141,7 +141,7 @@ export function ulidToBigInt(text: string): bigint | undefined {
   return /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i.test(text) ? ofDigits(text.toLowerCase()) : undefined;
 }
 
-/** Returns the text of a ULID, whose key `Keyring.open` returns as a UUID. */
+/** Returns the text of a ULID. `Keyring.open` returns its key as a UUID. */
 export function toUlid(uuid: string): string {
   return digits(uuidToBigInt(uuid), 26).toUpperCase();
 }
@@ -151,7 +151,7 @@ export function bigIntToUuid(value: bigint): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** The 122 bits of a UUID outside of version and variant. */
+/** Returns the 122 bits of a UUID outside of its version and variant. */
 export function gather(uuid: bigint): bigint {
   return uuid >> 80n << 74n | low(uuid >> 64n, 12) << 62n | low(uuid, 62);
 }
@@ -199,7 +199,7 @@ export function fromBytes(form: string, bytes: unknown): Body {
   return body;
 }
 
-/** Writes eight characters for five bytes, and for fewer as many as they need (R13.4). */
+/** Writes eight characters for five bytes, and fewer characters for fewer bytes (R13.4). */
 export function encodeToken(prefix: string, kind: string, token: Uint8Array): string {
   let text = `${prefix}_${kind}_`;
   for (let at = 0; at < token.length; at += 5) {

@@ -1,4 +1,4 @@
-"""The wire format, version 1: docs/FORMAT.md, whose requirements the comments name. Keys are integers here, and texts are ASCII."""
+"""The wire format, version 1. The comments name requirements of docs/FORMAT.md. Keys are integers here, and texts are ASCII."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _OURS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _ENCODE: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _OURS.encode())
 _DECODE: Final = str.maketrans(_OURS, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 _TO_INT: Final = str.maketrans(_OURS, "0123456789abcdefghijklmnopqrstuv")
-# The characters of the longest token (R13.5), and those of a grant after its kind.
+# The lengths of the longest token (R13.5), and of a grant after its kind, in characters.
 MAX_TOKEN: Final = 16_384
 _GRANT: Final = 85
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class InvalidId(ValueError):
-    """A text that is no id, or an id that does not open. Answer "not found", as for an id without a row."""
+    """The text is no id, or the id does not open. Answer "not found", the same answer as for an id without a row."""
 
 
 class InvalidKey(ValueError):
-    """A value that is no key of its kind, or that the form has no room for."""
+    """The value is no key of its kind, or it does not fit into the form."""
 
 
 class Kind(NamedTuple):
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     bits: int = 0
 
     def has(self, key: int, form: str) -> bool:
-        """Whether a value is a key that the form has room for."""
+        """Whether a value is a key that fits into the form."""
         if not self.low <= key <= self.high or key & self.mask != self.bits:
             return False
         return form != "uuid" or key >> (60 if self.is_integer else 126) == 0  # R5.2
@@ -97,21 +97,21 @@ def has_form(kind: Kind, form: str) -> bool:
 
 
 class Body(NamedTuple):
-    """An id without its prefix: a key id and that many bits."""
+    """An id without its prefix: a key id, and a value with its number of bits."""
 
     key_id: int
     value: int
     bits: int
 
 
-# The bits of a value, by its characters.
+# The bits of a value by the number of its characters.
 _BITS: Final = {13: 62, 26: 128, 34: 168}
 _CHARS: Final = {bits: chars for chars, bits in _BITS.items()}
 _LENGTHS: Final = {"text": (26,), "short": (13, 26), "tagged": (34,), "mapped": (26,), "cursor": (34,)}
 
 
 def pattern(prefix: str, form: str) -> str:
-    """The regular expression of exactly the texts that are well formed."""
+    """The regular expression that matches exactly the well-formed texts."""
     if form == "mapped_uuid":
         return f"^{_UUID.pattern}$"
     if form == "uuid":
@@ -124,7 +124,7 @@ def pattern(prefix: str, form: str) -> str:
 
 
 def decode(prefix: str, form: str, text: str) -> Body:
-    """Reads a text (R3.4, R3.5); an id has exactly one."""
+    """Reads a text (R3.4, R3.5). An id has exactly one text."""
     if form in ("uuid", "mapped_uuid"):
         if not _UUID.fullmatch(text):
             raise InvalidId("expected a UUID in lower case with hyphens")
@@ -201,7 +201,7 @@ def from_bytes(form: str, data: bytes) -> Body:
 
 
 def utf8(text: str, what: str) -> bytes:
-    """Encodes a name. The error comes before a secret is in reach, because reports of errors show local variables."""
+    """Encodes a name. It fails before a local variable has a secret, because error reports show local variables."""
     if not isinstance(text, str):
         raise TypeError(f"{what}: expected a text")
     try:
@@ -231,7 +231,7 @@ def _cipher(key: bytes, decrypts: bool = False) -> Callable[[int], int]:
 
 
 class Subkeys(threading.local):
-    """The subkeys of a domain under a secret. Each thread has its own, as a cipher of `cryptography` is for one at a time."""
+    """The subkeys of a domain under a secret. Each thread has its own, because threads cannot share a cipher of `cryptography`."""
 
     def __init__(self, master: bytes, key_id: int, domain: str) -> None:
         def derive(label: str, length: int) -> bytes:

@@ -28,7 +28,7 @@ def _keyring(secrets: str, audience: str | None) -> Keyring:
 
 
 def answer(request: dict[str, Any]) -> Any:
-    """Raises ValueError or TypeError for what is refused."""
+    """Answers a request. Raises ValueError or TypeError for a refusal."""
     op = request["op"]
     if op == "check":
         keyring = Keyring.from_entries(request["secrets"])

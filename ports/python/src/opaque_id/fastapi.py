@@ -1,4 +1,4 @@
-"""Parameters that are opened ids, and one answer to each refused id, for FastAPI.
+"""Opened ids as parameters, and one answer to each refused id, for FastAPI.
 
 ```python
 app = FastAPI()
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """`Annotated[UserId, Opened(keyring)]`: an internal id, which clients send and read as an external id."""
+    """`Annotated[UserId, Opened(keyring)]` is an internal id in the program. Clients send and read it as an external id."""
 
     def __init__(self, keyring: Keyring) -> None:
         self.keyring = keyring

@@ -1,4 +1,4 @@
-"""Internal ids, which a database has, and their external ids and cursors, which the outside world sees."""
+"""The internal ids of a database, and the external ids and cursors of its API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ K = TypeVar("K", int, UUID)
 class Id(Generic[K]):
     """An internal id. Derive from `IntId` or `UuidId`, with the values of the resource's `#[opaque_id(…)]` in Rust.
 
-    It is no text and no number, and it is not printed: so it does not reach a log or an answer unseen. `key` is what the database has.
+    It is neither a text nor a number, and `print` does not show its key. So it cannot reach a log or an answer unseen. `key` is the value in
+    the database.
     """
 
     __slots__ = ("_number",)
@@ -64,12 +65,12 @@ class Id(Generic[K]):
 
     @property
     def key(self) -> K:
-        """What the database has."""
+        """The value in the database."""
         return self._number if self.kind.is_integer else UUID(int=self._number)  # type: ignore[return-value]
 
     @classmethod
     def _of(cls, number: int) -> Self:
-        """Of what the keyring has checked."""
+        """Makes an id of a key that the keyring has checked."""
         made = cls.__new__(cls)
         made._number = number
         return made
@@ -97,14 +98,14 @@ class Id(Generic[K]):
 
 
 class IntId(Id[int]):
-    """An internal id whose key is an integer: `class UserId(IntId, prefix="user", key="i32", form="short")`."""
+    """An internal id with an integer as its key: `class UserId(IntId, prefix="user", key="i32", form="short")`."""
 
     __slots__ = ()
     kind = KINDS["i64"]
 
 
 class UuidId(Id[UUID]):
-    """An internal id whose key is a UUID: `class OrderId(UuidId, prefix="order", key="ulid")`."""
+    """An internal id with a UUID as its key: `class OrderId(UuidId, prefix="order", key="ulid")`."""
 
     __slots__ = ()
     kind = KINDS["uuid7"]
@@ -144,7 +145,7 @@ class _Text(Generic[I]):
 
     @classmethod
     def _of_text(cls, text: str) -> Self:
-        """Of a text that is well formed."""
+        """Makes an external id or cursor of a well-formed text."""
         made = cls.__new__(cls)
         made.text = text
         return made
@@ -159,7 +160,7 @@ class _Text(Generic[I]):
 
     @classmethod
     def pattern(cls) -> str:
-        """The regular expression of exactly the texts that are well formed."""
+        """The regular expression that matches exactly the well-formed texts."""
         return _format.pattern(cls.of.prefix, cls._form())
 
     def __str__(self) -> str:
@@ -179,12 +180,12 @@ class _Text(Generic[I]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        """A field or a parameter `External[UserId]` of pydantic 2, and so of FastAPI."""
+        """Makes `External[UserId]` a type for fields of pydantic 2 and for parameters of FastAPI."""
         return pydantic_schema(cls, lambda value: value if isinstance(value, cls) else cls(value))
 
     @property
     def __pydantic_serializer__(self) -> Any:
-        """pydantic writes an id also where no type says that there is one, such as in a dict."""
+        """Lets pydantic write an id where no type announces one, such as in a dict."""
         return _serializer()
 
 
@@ -235,12 +236,12 @@ def _text_of(base: Any, of: Any) -> Any:
 
 
 def _read(base: Any, of: Any, text: str) -> Any:
-    """Of a pickle."""
+    """Reads a pickle."""
     return _text_of(base, of)(text)
 
 
 def external_of(of: type[I]) -> type[External[I]]:
-    """`External[of]`, as only a name is a type for the type checker."""
+    """Returns `External[of]`. A type checker would accept only the name of a class there."""
     return _text_of(External, of)  # type: ignore[no-any-return]
 
 
@@ -249,7 +250,7 @@ def cursor_of(of: type[I]) -> type[Cursor[I]]:
 
 
 class External(_Text[I]):
-    """An external id: the text that the outside world sees. `External[UserId](text)` reads one, as `UserId.parse(text)` does."""
+    """An external id: the text that the outside world sees. `External[UserId](text)` and `UserId.parse(text)` read one."""
 
     __slots__ = ()
 
@@ -261,7 +262,7 @@ class External(_Text[I]):
 
     @classmethod
     def of_uuid(cls, uuid: UUID) -> Self:
-        """The external id of a mapped resource, of what its table has."""
+        """The external id of a mapped resource, from the UUID in its table."""
         cls._check_mapped()
         if not isinstance(uuid, UUID):
             raise InvalidKey("expected a uuid.UUID")
@@ -274,7 +275,7 @@ class External(_Text[I]):
 
 
 class Cursor(_Text[I]):
-    """The position of a row in a list, which nobody can make up."""
+    """The position of a row in a list. Clients cannot make one up."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The keyring: up to four secrets, of which one seals and all open."""
+"""The keyring: up to four secrets. The first one seals, and all of them open."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _SPACE: Final = " \t\r"  # R14.1; a line ends with "\n".
 
 
 class KeyringError(ValueError):
-    """What is wrong with secrets. It names the entry, never the secret."""
+    """The secrets are not usable. The message names the entry, never the secret."""
 
 
 class NotGenuine(InvalidId):
-    """An id that was made up or altered, or whose secret is retired."""
+    """The id was made up or altered, or its secret is retired."""
 
 
 class Expired(InvalidId):
-    """A grant whose time is over."""
+    """The grant has expired."""
 
 
 class Keyring:
-    """Seals and opens ids. Create it once, at start, such as by `from_env`; threads may share it.
+    """Seals and opens ids. Create it once, at start, such as by `from_env`. Threads may share it.
 
     Reports of errors show the local variables of each function, so no function with a secret in one raises.
     """
@@ -49,7 +49,7 @@ class Keyring:
     _secrets: Mapping[int, bytes] = {}
 
     def __init__(self, secrets: Iterable[tuple[int, bytes]]) -> None:
-        """Of key ids and secrets, of which the first seals. Usually `from_env` is the better choice."""
+        """Makes a keyring of key ids and secrets. The first one seals. Usually `from_env` is the better choice."""
         found = _checked(secrets)
         del secrets
         if isinstance(found, str):
@@ -61,14 +61,14 @@ class Keyring:
 
     @classmethod
     def from_env(cls) -> Self:
-        """Reads `OPAQUE_ID_KEYS`, whose entries `opaque-id keygen` generates: the first seals, and all open."""
+        """Reads the entries of `OPAQUE_ID_KEYS`. `opaque-id keygen` generates them. The first one seals, and all of them open."""
         if VARIABLE not in os.environ:
             raise KeyringError(f"{VARIABLE} is not set; `opaque-id keygen` generates an entry")
         return cls._of(_read(os.environ[VARIABLE], VARIABLE))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, shared: bool = False) -> Self:
-        """Reads a file of entries. On POSIX its mode must be private (600 or 640), unless it may be shared."""
+        """Reads a file of entries. On POSIX its mode must be private (600 or 640) unless `shared` is true."""
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
             if os.name == "posix" and not shared and stat.S_ISREG(status.st_mode) and status.st_mode & 0o037:
@@ -94,7 +94,7 @@ class Keyring:
         return cls([(0, secrets.token_bytes(32))])
 
     def for_audience(self, name: str) -> Self:
-        """The keyring of an audience, such as a partner, whose ids are others (R1.7). Keep it: it derives subkeys again."""
+        """The keyring of an audience, such as a partner. Its ids differ from all others (R1.7). Keep it: it derives subkeys."""
         _format.utf8(name, "name")
         return type(self)((key_id, subkey(secret, "audience", name, 32)) for key_id, secret in self._secrets.items())
 
@@ -103,7 +103,7 @@ class Keyring:
         return list(self._secrets)
 
     def check_value(self, key_id: int) -> str:
-        """Shows whether two environments have the same secret, and nothing else of it (R1.6)."""
+        """Shows whether two environments have the same secret, and reveals nothing else about it (R1.6)."""
         return subkey(self._secrets[key_id], "check", "", 4).hex()
 
     def __repr__(self) -> str:
@@ -120,11 +120,11 @@ class Keyring:
             pass
         if key_id not in self._secrets:
             raise NotGenuine(f"no secret has its key id, {key_id}")
-        # Another thread may do the same meanwhile, with the same result.
+        # Another thread may do this at the same time, with the same result.
         return self._subkeys.setdefault((key_id, domain), Subkeys(self._secrets[key_id], key_id, domain))
 
     def seal(self, id: I) -> External[I]:
-        """Returns the external id. It is the same every time, until the sealing secret changes."""
+        """Returns the external id. It stays the same until the sealing secret changes."""
         return self.seal_all([id])[0]
 
     def open(self, external: External[I]) -> I:
@@ -156,14 +156,14 @@ class Keyring:
             try:
                 keys = rust.open_all([external.text for external in externals])
             except ValueError:
-                pass  # Below, for the reason.
+                pass  # The code below names the reason.
             else:
                 return list(map(of._of, keys if of.kind.is_integer else map(int.from_bytes, keys)))
         bodies = (external._body() for external in externals)
         return [_id(of, self._keys(of.domain, body.key_id).open(of.kind, of.form, body)) for body in bodies]
 
     def _by_rust(self, of: type[Id[Any]]) -> Any:
-        """The resource of `opaque-id-rust`, if it is installed."""
+        """The resource in `opaque-id-rust`, if that is installed."""
         if _Rust is None:
             return None
         if of not in self._rust:
@@ -175,7 +175,7 @@ class Keyring:
         return self.seal(self.open(external))
 
     def key_id(self, external: External[I]) -> int:
-        """The key id of the secret that sealed an id, as the id claims."""
+        """The key id of the secret that the id claims to be sealed with."""
         return external._body().key_id
 
     def seal_cursor(self, id: I) -> Cursor[I]:
@@ -190,13 +190,13 @@ class Keyring:
         return _id(of, self._keys(of.domain, body.key_id).open_cursor(of.kind, of.form, body))
 
     def grant(self, id: I, purpose: str, expires: datetime) -> str:
-        """Returns a text that stands for an id for one purpose until a time, which has a time zone."""
+        """Returns a text that stands for an id, for one purpose and until a time. The time needs a time zone."""
         _check_zone(expires, "expires")
         payload = max(0, int(expires.timestamp() // 1)).to_bytes(8, "big")
         return self._seal_token(id, "grant", [purpose], payload)
 
     def open_grant(self, of: type[I], text: str, purpose: str, now: datetime | None = None) -> I:
-        """Opens a grant for the same purpose, or raises `Expired` from its time on."""
+        """Opens a grant for its purpose, or raises `Expired` from its time on."""
         now = datetime.now(UTC) if now is None else now
         _check_zone(now, "now")
         id, payload = self._open_token(of, text, "grant", [purpose])
@@ -228,14 +228,14 @@ class Listing(Generic[I]):
         self._of, self._parts = of, [name, _json(filter)]
 
     def seal(self, keyring: Keyring, id: I, values: Any) -> str:
-        """Seals the position of a row, whose sort values are anything that JSON has."""
+        """Seals the position of a row. Its sort values are any values of JSON."""
         text = keyring._seal_token(id, "position", self._parts, _format.utf8(_json(values), "values"))
         if len(text) > _format.MAX_TOKEN:
             raise ValueError(f"values: expected fewer, found a position of {len(text)} characters; the limit is {_format.MAX_TOKEN}")
         return text
 
     def open(self, keyring: Keyring, text: str) -> tuple[I, Any]:
-        """Returns the row's id and sort values. Check the type of the values, which are those that a program with the secrets sealed."""
+        """Returns the row's id and sort values. Check the types of the values: any program with the secrets can seal them."""
         id, payload = keyring._open_token(self._of, text, "position", self._parts)
         try:
             values = json.loads(payload.decode())
@@ -246,7 +246,7 @@ class Listing(Generic[I]):
 
 
 def _read(data: Any, source: str) -> dict[int, bytes] | str:
-    """The secrets of a text or a file (section 14), or what is wrong with it."""
+    """Returns the secrets of a text or a file (section 14), or the description of a problem."""
     if isinstance(data, bytes):
         if len(data) > _MAX_FILE:
             return f"{source}: expected at most {_MAX_FILE} bytes"
@@ -278,7 +278,7 @@ def _stripped(text: str) -> str:
 
 
 def _checked(secrets: Iterable[tuple[int, bytes]]) -> dict[int, bytes] | str:
-    """The secrets by their key ids, or what is wrong with them."""
+    """Returns the checked secrets by their key ids, or the description of a problem."""
     try:
         pairs = list(secrets)
     except TypeError:
@@ -294,7 +294,7 @@ def _checked(secrets: Iterable[tuple[int, bytes]]) -> dict[int, bytes] | str:
 
 
 def _problem(key_id: Any, secret: Any, earlier: dict[int, bytes]) -> str | None:
-    """What is wrong with a secret that follows earlier ones (R1.1, R1.2, R14.3)."""
+    """Describes the problem of a secret that follows earlier ones (R1.1, R1.2, R14.3)."""
     if type(key_id) is not int or key_id not in range(4) or not isinstance(secret, bytes) or len(secret) != 32:
         return "expected a key id from 0 to 3, and 32 bytes"
     if secret == _EXAMPLE:  # R13.10

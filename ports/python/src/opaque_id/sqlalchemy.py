@@ -1,4 +1,4 @@
-"""A column of internal ids for SQLAlchemy 2, stored as the Rust adapters store it.
+"""A column of internal ids for SQLAlchemy 2, with the representation of the Rust adapters.
 
 ```python
 id: Mapped[UserId] = mapped_column(IdType(UserId), primary_key=True)
@@ -21,7 +21,7 @@ from .ids import Id
 
 
 class IdType(TypeDecorator[Id[Any]]):
-    """`IdType(UserId)`; in a migration `IdType("i64")`, which depends on no model."""
+    """`IdType(UserId)` in a model, and `IdType("i64")` in a migration. The second depends on no model."""
 
     impl: Any = BigInteger
     cache_ok = True
@@ -39,7 +39,7 @@ class IdType(TypeDecorator[Id[Any]]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         is_mysql = dialect.name in ("mysql", "mariadb")
         if not self.kind.is_integer:
-            # As bytes, these have the order of the keys.
+            # Bytes have the order of the keys.
             stored = Uuid() if dialect.name == "postgresql" else BINARY(16) if is_mysql else LargeBinary(16)
             return dialect.type_descriptor(stored)
         if self.kind.name == "i32" or dialect.name == "sqlite":
@@ -59,7 +59,7 @@ class IdType(TypeDecorator[Id[Any]]):
             return None
         if isinstance(self.of, str):
             raise TypeError("expected a column of the model, found one of a migration")
-        # MariaDB's functions of unsigned integers return decimals.
+        # MariaDB's functions return decimals for unsigned integers.
         return self.of(int(value) if self.kind.is_integer else UUID(bytes=value) if isinstance(value, bytes) else value)
 
     @property

@@ -34,7 +34,7 @@ from .._format import InvalidId
 from ..ids import External, Id
 from ..keyring import Keyring
 
-# The lookups that compare whole ids. Those of texts would compare the key with parts that a client guesses.
+# The lookups that compare whole ids. The lookups for texts would compare the key with parts that a client guesses.
 LOOKUPS = frozenset(["exact", "in", "gt", "gte", "lt", "lte", "range", "isnull"])
 _WRITES_KEYS = ContextVar("writes_keys", default=False)
 _MAILS_IDS = ContextVar("mails_ids", default=False)
@@ -42,7 +42,7 @@ _MAILS_IDS = ContextVar("mails_ids", default=False)
 
 @lru_cache(maxsize=1)
 def keyring() -> Keyring:
-    """That of the setting `OPAQUE_ID_KEYRING`, or else of the variable `OPAQUE_ID_KEYS`."""
+    """The keyring of the setting `OPAQUE_ID_KEYRING`, or else of the variable `OPAQUE_ID_KEYS`."""
     found = getattr(settings, "OPAQUE_ID_KEYRING", None)
     if found is not None and not isinstance(found, Keyring):
         raise ImproperlyConfigured(f"OPAQUE_ID_KEYRING: expected a Keyring, such as Keyring.from_file(path), found a {type(found).__name__}")
@@ -51,7 +51,7 @@ def keyring() -> Keyring:
 
 @receiver(setting_changed)
 def _forget(*, setting: str, **_: Any) -> None:
-    """Tests override settings."""
+    """Forgets the keyring when a test overrides the setting."""
     if setting == "OPAQUE_ID_KEYRING":
         keyring.cache_clear()
 
@@ -67,13 +67,13 @@ def keys_as_text() -> Iterator[None]:
 
 
 class _Sealed:
-    """Templates, URLs and the admin print ids by `str`, so that is the external id."""
+    """Returns the external id, because templates, URLs and the admin print ids by `str`."""
 
     def __str__(self) -> str:
         return str(self.key if _WRITES_KEYS.get() else keyring().seal(self))  # type: ignore[attr-defined, type-var]
 
     def __hash__(self) -> int:
-        """As that of the key, because an `IntKey` or a `UuidKey` is equal to the id of its row."""
+        """Returns the hash of the key, because an `IntKey` or a `UuidKey` is equal to the id of its row."""
         return hash(self.key)  # type: ignore[attr-defined]
 
 
@@ -86,12 +86,12 @@ class UuidId(_Sealed, ids.UuidId):
 
 
 def opened(of: type[Id[Any]], text: str) -> Id[Any]:
-    """Opens an external id, or raises `InvalidId`, which is a ValueError."""
+    """Opens an external id, or raises `InvalidId`."""
     return keyring().open(of.parse(text))
 
 
 class IntKey:
-    """The stored key of a generic relation's row, whose resource its content type names. It is not printed, because keys are not shown."""
+    """The stored key of a generic relation's row. The content type names its resource. `repr` hides the key."""
 
     def __init__(self, key: int) -> None:
         self.key = key
@@ -113,7 +113,7 @@ class IntKey:
 
 
 class UuidKey(UUID):
-    """As `IntKey`."""
+    """The same as `IntKey`, for UUIDs."""
 
     @property
     def key(self) -> UUID:
@@ -132,7 +132,7 @@ class UuidKey(UUID):
 
 
 class _NoRow:
-    """The value of a lookup by a text that opens to no id. `In` removes `None`, and so this."""
+    """The value of a lookup by a text that opens to no id. `In` removes it in the same way as `None`."""
 
     def __eq__(self, other: object) -> bool:
         return other is None or isinstance(other, _NoRow)
@@ -154,7 +154,7 @@ class IdFormField(forms.CharField):
 
 
 def validated(of: type[Id[Any]], text: str) -> Id[Any]:
-    """Opens an external id, or raises a `ValidationError`, which is the same for each refused text."""
+    """Opens an external id, or raises a `ValidationError`. The error is the same for each refused text."""
     try:
         return opened(of, text)
     except InvalidId:
@@ -164,7 +164,7 @@ def validated(of: type[Id[Any]], text: str) -> Id[Any]:
 class _IdMixin(models.Field):
     # Those of a number compare it.
     validators = ()
-    # A missing id is `None`, which the database refuses.
+    # A missing id is `None`. The database refuses it.
     empty_strings_allowed = False
 
     def __init__(self, of: type[Id[Any]], **options: Any) -> None:
@@ -185,7 +185,7 @@ class _IdMixin(models.Field):
         return {name: lookup for name, lookup in super().get_lookups().items() if name in LOOKUPS or name in own}
 
     def _of_key(self, key: Any) -> Id[Any]:
-        """Of a key as a database or `value_to_string` writes it."""
+        """Makes an id of a key that a database or `value_to_string` wrote."""
         if self.of.kind.is_integer:
             return self.of(int(key))
         if isinstance(key, (str, int)):
@@ -193,14 +193,14 @@ class _IdMixin(models.Field):
         return self.of(key if isinstance(key, UUID) else UUID(bytes=bytes(key)))
 
     def to_python(self, value: Any) -> Any:
-        """Of an external id, or of the key that a session or a fixture has. `clean` is for values of clients."""
+        """Makes an id of an external id, or of the key in a session or a fixture. `clean` is for values of clients."""
         if value is None or isinstance(value, (self.of, IntKey, UuidKey)):
-            # Django compares the keys of generic relations with ids of several resources, after it has passed all to one of their fields.
+            # Django compares the keys of generic relations with ids of several resources. It passes all of them to the field of one.
             return value
         try:
             if isinstance(value, str):
                 try:
-                    # The admin reads `_22` and the like in an address as another character.
+                    # The admin reads texts such as `_22` in an address as another character.
                     return opened(self.of, re.sub(r"[^\w-]", lambda found: f"_{ord(found[0]):02X}", value))
                 except InvalidId:
                     pass
@@ -214,11 +214,11 @@ class _IdMixin(models.Field):
         return super().clean(self.cleaned(value), model_instance)
 
     def cleaned(self, value: Any) -> Any:
-        """Refuses keys, which a client must not name."""
+        """Refuses keys, because a client must not name one."""
         return validated(self.of, value if isinstance(value, str) else "") if isinstance(value, (str, int, UUID)) else value
 
     def get_prep_value(self, value: Any) -> Any:
-        """Lookups of related rows prepare a value twice, so it remains an id."""
+        """Returns an id, because lookups of related rows prepare a value twice."""
         value = models.Field.get_prep_value(self, value)
         if isinstance(value, (str, External)):
             try:
@@ -236,7 +236,7 @@ class _IdMixin(models.Field):
         return value if hasattr(value, "as_sql") else self.get_db_prep_value(self.get_prep_value(value), connection, prepared=False)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        """Accepts a raw key as well, because `prefetch_related` over a many-to-many relation passes that of a column."""
+        """Also accepts a raw key, because `prefetch_related` over a many-to-many relation passes the key of a column."""
         if value is not None and not isinstance(value, Id):
             is_raw = not isinstance(value, (str, bool)) and isinstance(value, int if self.of.kind.is_integer else (UUID, bytes, memoryview))
             value = self._of_key(value) if is_raw and not isinstance(value, UuidKey) else self.get_prep_value(value)
@@ -252,11 +252,11 @@ class _IdMixin(models.Field):
             return None
         if isinstance(value, str) and not self.of.kind.is_integer:
             raise InvalidId(f"{self}: expected 16 bytes, found a text: convert the column of a UUIDField by DJANGO.md")
-        # MariaDB's functions of unsigned integers return decimals.
+        # MariaDB's functions return decimals for unsigned integers.
         return self._of_key(value)
 
     def value_to_string(self, obj: Any) -> str:
-        """For sessions and fixtures, which are stored, and for the address of a password reset, which is shown."""
+        """Returns the key for sessions and fixtures, because these are stored, and for the address of a password reset."""
         if _MAILS_IDS.get():
             return str(self.value_from_object(obj))
         with keys_as_text():
@@ -267,7 +267,7 @@ class _IdMixin(models.Field):
 
 
 class IdField(_IdMixin):
-    """A column of internal ids, stored as the Rust adapters store it."""
+    """A column of internal ids, with the representation of the Rust adapters."""
 
     def db_type(self, connection: Any) -> str:
         if not self.of.kind.is_integer:
@@ -277,7 +277,7 @@ class IdField(_IdMixin):
         return "integer" if self.of.kind.name == "i32" or connection.vendor == "sqlite" else "bigint"
 
     def cast_db_type(self, connection: Any) -> str:
-        """MySQL casts to other types than those of columns."""
+        """Returns the type for casts. MySQL casts to other types than its columns have."""
         if self.of.kind.is_integer and connection.vendor == "mysql":
             return "unsigned integer" if self.of.kind.name == "u32" else "signed integer"
         return self.db_type(connection)
@@ -330,7 +330,7 @@ class IdAutoField(_IdMixin, models.BigAutoField):
         return models.BigIntegerField().db_type(connection)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        """Refuses 0 where the database would generate another number for it, as Django's own field does."""
+        """Refuses 0 where the database would generate another number for it. Django's own field does the same."""
         key = super().get_db_prep_value(value, connection, prepared)
         return key if prepared else connection.ops.validate_autopk_value(key)
 
@@ -354,7 +354,7 @@ def converter(of: type[Id[Any]]) -> type[Any]:
 
 
 class IdSearch:
-    """For a ModelAdmin: an external id in the search field finds its row."""
+    """A mixin for a ModelAdmin: an external id in the search field finds its row."""
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
         field = key_field(queryset.model._meta.pk)
@@ -367,7 +367,7 @@ class IdSearch:
 
 
 def key_field(field: Any) -> _IdMixin | None:
-    """The field of ids that a field is or refers to, also over the parents of a model."""
+    """The field of ids that a field is or refers to, also through the parents of a model."""
     while isinstance(field, models.ForeignKey):
         field = field.target_field
     return field if isinstance(field, _IdMixin) and not isinstance(field, ObjectIdField) else None

@@ -1,4 +1,4 @@
-"""The places where Django stores `str(row.pk)`, which must be the key, because a stored external id would end with its secret."""
+"""Changes the places where Django stores `str(row.pk)`. They must store the key, because a stored external id ends with its secret."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class OpaqueId(AppConfig):
 
 
 def _wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
-    """Replaces a method, once."""
+    """Replaces a method once."""
     method = getattr(owner, name)
     if not hasattr(method, "is_of_opaque_id"):
         wrapped: Any = wraps(method)(wrapper(method))
@@ -116,7 +116,7 @@ def _with_texts_of_keys(method: Any) -> Any:
 
 
 def _with_cleaned(method: Any) -> Any:
-    """A foreign key is cleaned as the field that it refers to: a client must not name a key."""
+    """Cleans a foreign key like the field that it refers to, because a client must not name a key."""
 
     def clean(self: Any, value: Any, model_instance: Any) -> Any:
         field = key_field(self)
@@ -126,7 +126,7 @@ def _with_cleaned(method: Any) -> Any:
 
 
 class _OtherRow:
-    """Django prepares the other row of a generic relation by a field of this row, whose ids are others."""
+    """Prepares the other row of a generic relation. Django would use a field of this row, with ids of another resource."""
 
     def get_prep_lookup(self: Any) -> Any:
         prepare = self.lhs.target.get_prep_value
@@ -163,7 +163,7 @@ class _LoggedIn(In):
 
 
 def _entry_field(entry: Any) -> Any:
-    """The key's field of the model of an entry of the admin's log."""
+    """The primary key of the model that an entry of the admin's log names."""
     from django.contrib.contenttypes.models import ContentType
 
     values = entry.__dict__
@@ -195,7 +195,7 @@ def _with_shown_id(method: Any) -> Any:
 
 
 def _with_stored_id(method: Any) -> Any:
-    """The history of a row has the entries of its key."""
+    """Shows the history of a row by its key."""
 
     def history_view(self: Any, request: Any, object_id: str, *args: Any, **options: Any) -> Any:
         from django.contrib.admin.utils import quote, unquote
@@ -210,7 +210,7 @@ def _with_stored_id(method: Any) -> Any:
 
 
 def check_generic_relations(app_configs: Any, **_: Any) -> list[checks.CheckMessage]:
-    """Another column of a generic relation would store external ids, or not find its rows."""
+    """Checks the column of each generic relation. Another column would store external ids, or not find its rows."""
     if not apps.is_installed("django.contrib.contenttypes"):
         return []
     from django.contrib.contenttypes.fields import GenericForeignKey, GenericRelation
@@ -230,7 +230,7 @@ def check_generic_relations(app_configs: Any, **_: Any) -> list[checks.CheckMess
             try:
                 column = target._meta.get_field(name)
             except FieldDoesNotExist:
-                continue  # Django has a check of this.
+                continue  # Django checks this itself.
             is_text = isinstance(column, (models.CharField, models.TextField))
             if not isinstance(column, ObjectIdField) and (is_text or isinstance(field, GenericRelation)):
                 wrong.append(field)
@@ -246,7 +246,7 @@ def check_generic_relations(app_configs: Any, **_: Any) -> list[checks.CheckMess
 
 
 def check_composite_keys(app_configs: Any, **_: Any) -> list[checks.CheckMessage]:
-    """Django shows the parts of a composite primary key as they are."""
+    """Checks composite primary keys, because Django shows their parts unchanged."""
     all_models = apps.get_models() if app_configs is None else [model for config in app_configs for model in config.get_models()]
     return [
         checks.Error(

@@ -11,7 +11,7 @@ from ..ids import External, Id
 
 
 class IdField(serializers.ModelField):
-    """An id: `IdField(UserId)`. Its values are internal ids, and a client reads and sends external ids."""
+    """A field for ids: `IdField(UserId)`. Its values are internal ids. A client reads and sends external ids."""
 
     default_error_messages = {"invalid": "Expected an id of `{prefix}`."}
 
@@ -35,7 +35,7 @@ class IdField(serializers.ModelField):
 class RelatedField(serializers.PrimaryKeyRelatedField):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, str) and not data.isprintable() and any("\ud800" <= char <= "\udfff" for char in data):
-            self.fail("incorrect_type", data_type="str")  # The other error repeats the text, which no answer can contain.
+            self.fail("incorrect_type", data_type="str")  # The other error repeats the text, and no answer can contain it.
         return super().to_internal_value(data)
 
     def to_representation(self, value: Any) -> Any:
