@@ -139,7 +139,7 @@ def base32_bytes(data):
 
 
 def number_of(id):
-    """Of the characters after the last underscore."""
+    """Returns the value of the characters after the last underscore."""
     number = 0
     for char in id[id.rindex("_") + 1 :]:
         number = number << 5 | ALPHABET.index(char)
@@ -238,7 +238,7 @@ class Sealer:
         return f"{self.prefix}_{base32(self.key_id << 62 | a << 31 | b, 13)}"
 
     def plaintext(self, key):
-        """Of cursors and tokens."""
+        """The plaintext block of a cursor or a token."""
         return self.key_bytes(key).ljust(16, b"\0")
 
     def cursor(self, key):

@@ -1,4 +1,4 @@
-"""Makes vectors.jsonl, by format.py. README.md describes it.
+"""Makes vectors.jsonl with format.py. README.md describes it.
 
 Its valid ids are those of the four files `…-v1.json`, which must come out as they are there.
 """
@@ -18,7 +18,7 @@ FORMS = {
     "uuid": ["text", "tagged"],
     "i64": ["text", "short", "uuid"],
 }
-# What an id depends on. Alone, FF1's or AES's key is not seen from outside, nor is a block.
+# The inputs of an id. Vectors cannot show FF1's key, AES's key or a block alone.
 CHAINS = {
     "text": ["R1.5", "R3.2", "R3.3"],
     "tagged": ["R1.5", "R3.2", "R3.3", "R4.1"],
@@ -37,7 +37,7 @@ UUID7, UUID4 = "03540772-5059-7ed9-b7d2-5bdc8902272b", "6d179ed1-fd65-480b-a475-
 STRUCTURED = "0ca29ad8-c7ee-54b9-0433-c14088c8496a"
 LAST_60, LAST_36 = 2**60 - 1, 2**36 - 1
 KEYS = {"uuid7": UUID7, "ulid": UUID4, "structured": STRUCTURED, "uuid": UUID4, "i64": "42", "i32": "42", "u32": "42"}
-# Every key id opens, so a text that is kind `uuid` is refused for its characters only.
+# Every key id opens, so an implementation refuses a text of the kind `uuid` for its characters only.
 ALL = ",".join(f"{i}:{hashlib.sha256(bytes([i])).hexdigest()}" for i in (0, 2, 3)) + f",1:{MASTER}"
 GRANT = {"purpose": "unsubscribe", "expires": 2_000_000_000}
 OPEN_GRANT = {"purpose": GRANT["purpose"], "now": 0}
@@ -66,7 +66,7 @@ def sealer(kind, *, master=MASTER, key_id=1, prefix="user", domain="user", audie
 
 
 def seal_id(of, form, key):
-    """By the method of the form's name."""
+    """Seals by the method with the form's name."""
     return getattr(of, form)(key)
 
 
@@ -110,7 +110,7 @@ def read(name):
 
 
 def of_files():
-    """What ids are, under many secrets, domains and prefixes."""
+    """Yields ids under many secrets, domains and prefixes."""
 
     def of(vector):
         kind = vector.get("kind", "int").replace("int", "i64")
@@ -144,7 +144,7 @@ def of_files():
         if expires > 0:
             add(tokens, "a grant", "open_grant", found, **given, purpose=purpose, now=expires - 1, id=grant)
         add("R13.9", "a grant whose time is over", "open_grant", None, **given, purpose=purpose, now=expires, id=grant)
-        # The kit opens what is sealed, as the nonce is random.
+        # The nonce is random, so the kit opens the sealed text.
         add(tokens, "a grant", "grant", "opens", **given, purpose=purpose, expires=expires + 1, key=key)
         found = {**found, "values": json.loads(vector["values"])}
         add(tokens, "a position", "open_position", found, **given, **of_list, id=position)
@@ -263,7 +263,7 @@ def no_room():
     for first in ["4", "8", "f"]:
         sealing("R5.2", "a UUIDv7 after the year 4199", "uuid7", "uuid", first + UUID7[1:])
 
-    # An integer's column.
+    # The column of an integer.
     by = sealer("i64")
     for kind, low, high in [("i32", -(2**31), 2**31 - 1), ("u32", 0, 2**32 - 1)]:
         for key in map(str, {low, 42, high}):
@@ -280,7 +280,7 @@ def no_room():
 
 
 def texts():
-    """Exactly one text is an id."""
+    """Yields other texts for an id, because exactly one text is the id."""
 
     def variants(id, requirements):
         """Texts that are not the id."""
@@ -416,7 +416,7 @@ def forged():
         number = number_of(cursor) ^ 1 << bit
         add("R11.7", f"bit {bit} of a cursor's tag", "open_cursor", None, **resource("uuid", "text"), id=f"user_cursor_{base32(number, 34)}")
 
-    # Blocks of what is no key.
+    # Blocks of values that are no keys.
     for kind, key in [
         ("uuid7", UUID4),
         ("uuid7", UUID7[:19] + "7" + UUID7[20:]),

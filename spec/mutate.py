@@ -13,11 +13,11 @@ from pathlib import Path
 SPEC = Path(__file__).parent
 ROOT = SPEC.parent
 SOURCES = {"python": "ports/python/src/opaque_id", "typescript": "ports/typescript/src", "rust": "opaque-id-core/src"}
-# What the core depends on is built once.
+# The dependencies of the core are built once.
 TARGET = ROOT / "target/mutants"
 RANDOM = "20000"
 
-# The core and what answers for it, without the rest of the command, which takes minutes to build.
+# The core and a program that answers for it. The whole command takes minutes to build.
 ANSWERER = """\
 [package]
 name = "answerer"
@@ -71,7 +71,7 @@ class Copy:
 
     def workspace(self):
         for crate in ["opaque-id-core", "opaque-id-derive"]:
-            # With new times: cargo takes an older file for one that the last build has read.
+            # The files get new times, because cargo does not read older files again.
             ignored = shutil.ignore_patterns("tests", "target")
             shutil.copytree(ROOT / crate, self.folder / crate, ignore=ignored, copy_function=shutil.copyfile)
         for name in ["Cargo.lock", "rust-toolchain.toml"]:
@@ -114,7 +114,7 @@ class Copy:
         return {found["requirement"] for found in broken if found["likelihood"] == broken[0]["likelihood"]}
 
     def judge(self, mutation, kit):
-        """What the kit says of a mutation: whether the vectors or the random cases find it, and None if neither does."""
+        """Returns whether the vectors or the random cases find a mutation, and None if neither does."""
         file = self.source / mutation["file"]
         before = file.read_text()
         after = before
@@ -135,7 +135,7 @@ class Copy:
 
 
 def judged(language, kit, words=()):
-    """Yields each mutation with what is wrong, or None."""
+    """Yields each mutation with its problem, or None."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(language, folder)
         copy.build()
