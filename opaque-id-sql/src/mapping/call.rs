@@ -49,11 +49,10 @@ use uuid::Uuid;
 
 use super::cache::Cache;
 use super::error::MappingError;
-use super::table::{EMPTY, FOUND, Sees, Table, longest_list};
+use super::table::{FOUND, Sees, Table, longest_list};
 use super::uuid_set::UuidSet;
 use crate::call::Session;
 use crate::dialect::Dialect;
-use crate::engine::Engine;
 use crate::statement::{Answer, Cell, Statement};
 
 /// The consecutive rounds in which a call inserts ids and finds none of them.
@@ -90,23 +89,11 @@ pub(super) struct Connected<'t> {
 }
 
 impl<'t> Connected<'t> {
-    /// Before the first statement of a process, this checks the table's columns and index.
     pub(super) async fn begin(session: Session, table: &'t Table) -> Result<Self, Refusal> {
         let began = Instant::now();
         let connection = session.connect().await;
         let (dialect, is_in_transaction) = (connection.dialect, connection.is_in_transaction);
-        if table.is_column_to_check(dialect) {
-            match session.run(table.check_column(dialect)).await {
-                Answer::Rows(rows) if !rows.is_empty() => {
-                    if let [Cell::Text(column), Cell::Text(found)] = &rows[0][..]
-                        && found != EMPTY
-                    {
-                        return Err(table.wrong_column(column, found.clone()));
-                    }
-                }
-                _ => table.column_is_checked(),
-            }
-        }
+        table.check(&session, dialect).await?;
         Ok(Self { session, table, dialect, is_in_transaction, began })
     }
 
@@ -201,11 +188,8 @@ impl<'t> Connected<'t> {
     ) -> Result<bool, Refusal> {
         let (table, dialect) = (self.table, self.dialect);
         let is_hashed = inserts == Inserts::Missing && table.is_hashed();
-        if is_hashed && table.is_server_to_check(dialect) {
-            if let Some(engine) = Engine::from_rows(&self.rows(Engine::ask(dialect)).await) {
-                return Err(MappingError::Cluster { engine });
-            }
-            table.server_is_checked();
+        if is_hashed {
+            table.check_server(&self.session, dialect).await?;
         }
         // A transaction also locks for a unique index: when an uncommitted UUID is rolled back, InnoDB finds
         // a deadlock if several transactions have waited for it in the index.

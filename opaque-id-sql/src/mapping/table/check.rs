@@ -1,0 +1,176 @@
+//! The checks of a table's columns, its index and its server.
+
+use core::convert::Infallible;
+use std::sync::atomic::Ordering;
+
+use super::Table;
+use crate::call::Session;
+use crate::dialect::Dialect;
+use crate::engine::Engine;
+use crate::mapping::ddl::{self, Index};
+use crate::mapping::error::MappingError;
+use crate::statement::{Answer, Cell, Column, Statement};
+
+/// SQLite's type of the greatest UUID of an empty table, and the type that a check reports for a missing table.
+const EMPTY: &str = "null";
+
+const NO_INDEX: &str = "no index";
+
+impl Table {
+    /// Checks the table before the first statement of a process. A clone may record the check at any time.
+    pub(in crate::mapping) async fn check(
+        &self,
+        session: &Session,
+        dialect: Dialect,
+    ) -> Result<(), MappingError<Infallible>> {
+        // PostgreSQL compares UUIDs only with UUIDs. A view has no index.
+        let can_differ = dialect != Dialect::Postgres || !self.is_of_rows;
+        if !can_differ || self.shared.is_column_checked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match session.run(self.wrong_columns(dialect)).await {
+            Answer::Rows(rows) if !rows.is_empty() => match &rows[0][..] {
+                [Cell::Text(column), Cell::Text(found)] if found != EMPTY => {
+                    Err(self.wrong_column(column, found.clone()))
+                }
+                _ => Ok(()),
+            },
+            _ => {
+                self.column_is_checked();
+                Ok(())
+            }
+        }
+    }
+
+    pub(in crate::mapping) fn column_is_checked(&self) {
+        self.shared.is_column_checked.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses a server that writes on several nodes, because these do not share the locks of a hashed index.
+    pub(in crate::mapping) async fn check_server(
+        &self,
+        session: &Session,
+        dialect: Dialect,
+    ) -> Result<(), MappingError<Infallible>> {
+        if dialect == Dialect::Sqlite || self.shared.is_server_checked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Answer::Rows(rows) = session.run(Engine::ask(dialect)).await
+            && let Some(engine) = Engine::from_rows(&rows)
+        {
+            return Err(MappingError::Cluster { engine });
+        }
+        self.shared.is_server_checked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Finds a column with another type than [`create_sql`](Self::create_sql) gives it, and that type. With
+    /// another type of the UUIDs, MySQL and SQLite compare and find nothing. With another type of the
+    /// integers, MySQL converts any value to an integer. A column of SQLite has values of any type: the
+    /// greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. For a mapping table the statement
+    /// also reports a missing [index](NO_INDEX).
+    fn wrong_columns(&self, dialect: Dialect) -> Statement {
+        let sql = || {
+            if dialect == Dialect::Sqlite && self.is_of_rows {
+                let ([name, _, uuid], column) = (self.names(dialect), self.uuid);
+                return format!(
+                    "SELECT '{column}', typeof(m.uuid) FROM (SELECT max(m.{uuid}) AS uuid FROM {name} AS m) AS m WHERE typeof(m.uuid) <> 'blob'"
+                );
+            }
+            let index = self.no_index(dialect);
+            if dialect == Dialect::Postgres {
+                return index;
+            }
+            // Another call checks a table that does not exist yet.
+            let (of, table) = self.name.split_once('.').unwrap_or(("main", self.name));
+            let missing = |tables: &str| {
+                let from = if dialect == Dialect::MySql { " FROM DUAL" } else { "" };
+                format!("SELECT '', '{EMPTY}'{from} WHERE NOT EXISTS (SELECT 1 FROM {tables})")
+            };
+            if dialect == Dialect::Sqlite {
+                let tables = format!("{of}.sqlite_master WHERE name = '{table}' COLLATE NOCASE");
+                return format!("{index} UNION ALL {}", missing(&tables));
+            }
+            // sqlx 0.8 reads no text from the column itself, because its collation is binary.
+            let index = if self.is_of_rows { String::new() } else { format!(" UNION ALL {index}") };
+            let (schema, Self { id, uuid, .. }) = (self.schema(), self);
+            let missing = missing(&format!(
+                "information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = '{table}'"
+            ));
+            format!(
+                "SELECT COLUMN_NAME, CAST(COLUMN_TYPE AS CHAR) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
+                 TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
+                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
+                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index} UNION ALL {missing}{}",
+                dialect.all_rows()
+            )
+        };
+        Statement::new(
+            self.text(dialect, "check column", false, sql),
+            Vec::new(),
+            &[Column::Text, Column::Text],
+        )
+    }
+
+    /// Returns the columns of a missing index. The index is unique over whole values of all rows, or begins
+    /// with the hash. A view has none.
+    fn no_index(&self, dialect: Dialect) -> String {
+        let columns = match self.index {
+            Index::Unique => ddl::unique_columns(self.resource.is_some()),
+            Index::Hashed => "hash",
+        };
+        let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
+        let (names, n) = (names.join(", "), names.len());
+        let if_unique = |sql: String| if self.is_hashed() { String::new() } else { sql };
+        let (schema, table) = self.name.split_once('.').unwrap_or(("", self.name));
+        match dialect {
+            Dialect::Postgres => format!(
+                "SELECT CAST('{columns}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
+                 c.oid = CAST('{}' AS regclass) AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i \
+                 WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL{} AND {n} = (SELECT count(*) FROM \
+                 pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
+                 AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
+                self.name,
+                if_unique(format!(" AND i.indisunique AND i.indimmediate AND i.indnkeyatts = {n}")),
+                n - 1,
+            ),
+            Dialect::MySql => format!(
+                "SELECT '{columns}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
+                 t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
+                 AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}' GROUP BY s.INDEX_NAME HAVING \
+                 SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
+                if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),
+                schema = self.schema(),
+            ),
+            Dialect::Sqlite => {
+                let (of, schema) = match schema {
+                    "" => (String::new(), String::new()),
+                    schema => (format!("{schema}."), format!(", '{schema}'")),
+                };
+                let count = |which: &str| {
+                    format!("{n} = (SELECT count(*) FROM pragma_index_info(l.name{schema}){which})")
+                };
+                format!(
+                    "SELECT '{columns}', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' \
+                     COLLATE NOCASE AND NOT EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) AS l WHERE NOT l.partial \
+                     AND {}{})",
+                    count(&format!(" WHERE name COLLATE NOCASE IN ({names}) AND seqno < {n}")),
+                    if_unique(format!(" AND l.\"unique\" AND {}", count(""))),
+                )
+            }
+        }
+    }
+
+    fn schema(&self) -> String {
+        let schema = self.name.split_once('.').map(|(schema, _)| format!("'{schema}'"));
+        schema.unwrap_or_else(|| "DATABASE()".to_owned())
+    }
+
+    fn wrong_column(&self, column: &str, found: String) -> MappingError<Infallible> {
+        if found == NO_INDEX {
+            return MappingError::Index { table: self.name, columns: column.to_owned() };
+        }
+        let column = if column.eq_ignore_ascii_case(self.id) { self.id } else { self.uuid };
+        MappingError::Column { table: self.name, column, found }
+    }
+}
