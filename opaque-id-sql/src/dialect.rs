@@ -66,7 +66,8 @@ impl Dialect {
                 // On TiDB: a conflict at COMMIT with a row that was read FOR UPDATE, a COMMIT that was rolled
                 // back, a change of the schema, a write conflict
                 "8002" | "8022" | "8028" | "9007" => Failure::Conflict,
-                "1062" | "1586" | "1859" => Failure::Duplicate,
+                // Also MariaDB's HA_ERR_AUTOINC_ERANGE (the next number does not fit)
+                "1062" | "1586" | "1859" | "167" => Failure::Duplicate,
                 // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
                 // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE,
                 // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, ER_CON_COUNT_ERROR

@@ -12,9 +12,8 @@
 //!   SELECT … WHERE NOT EXISTS` locks gaps: most inserts of eight clients with ascending UUIDs end in a
 //!   deadlock.
 //! - `delete`: with a cache, a search for the UUIDs that have a mapping; then the deletion.
-//! - Before the first statement of a process: a check of the columns' types and of the index. A search in a
-//!   text column finds nothing, and without a unique index a UUID could get a second integer. Before the
-//!   first `get_or_insert` into a hashed index: a check of the server's engine.
+//! - Before the first statement of a process: a check of the columns and indexes. Before the first
+//!   `get_or_insert` into a hashed index: a check of the server.
 //!
 //! # Locks of `get_or_insert`
 //!

@@ -49,11 +49,11 @@ pub enum MappingError<E> {
         /// The column's type.
         found: String,
     },
-    /// The mapping table lacks the index of [`create_sql`](crate::mapping::create_sql). It must cover whole
-    /// values and all rows. Unless it is over the hash, it must be unique, because one UUID could get two
-    /// integers otherwise. Its creation fails if a UUID already has two integers.
+    /// The mapping table lacks an index of [`create_sql`](crate::mapping::create_sql). An index must cover
+    /// whole values and all rows. Unless it is over the hash, it must be unique, because otherwise one UUID
+    /// could get two integers, or two UUIDs one integer. Its creation fails if that has already happened.
     #[error(
-        "expected an index over {columns} of the table {table}, on whole values of all rows, found none: create it with the map's create_sql"
+        "expected an index over {columns} of the table {table} (unique, unless over the hash), on whole values of all rows, found none: create it"
     )]
     Index {
         /// The table.
@@ -61,10 +61,10 @@ pub enum MappingError<E> {
         /// The index's columns.
         columns: String,
     },
-    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows. Run the complete migration, including
-    /// its INSERT. On a cluster, wait until it has reached this node.
+    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows. Run the migration's last two statements.
+    /// On a cluster, wait until they have reached this node.
     #[error(
-        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT"
+        "the table opaque_id_slots lacks rows: run the last two statements of the map's migration"
     )]
     Slots,
     /// The next integer belongs to another row, or PostgreSQL has no integer left. A counter is behind after
@@ -76,15 +76,21 @@ pub enum MappingError<E> {
         /// The table.
         table: &'static str,
     },
-    /// A row of a view has no mapping. Insert the row with the integer that `issue` or `get_or_insert`
-    /// returned, and delete the mapping after the row. In a column of the row's own table, the UUID must not
-    /// be NULL.
+    /// A row of a view has no external id in the table. Insert rows with integers of `issue` or
+    /// `get_or_insert`, and let a foreign key refer to the mappings. If others may delete rows, read them in
+    /// the REPEATABLE READ transaction of `view_all`. In a column of the rows, no UUID may be NULL.
     #[error(
-        "a row has no external id: insert it with an integer from `issue` or `get_or_insert`, or set its own UUID"
+        "a row has no external id in the table {table}: its mapping was deleted, or its integer is not from `issue` or `get_or_insert`"
     )]
-    Unmapped,
-    /// Other transactions deleted the inserted mappings on every attempt.
-    #[error("the mappings were deleted concurrently on every attempt; try again later")]
+    Unmapped {
+        /// The table.
+        table: &'static str,
+    },
+    /// The inserted mappings were missing on every attempt. Other transactions delete them, or a trigger or a
+    /// row-level policy hides them.
+    #[error(
+        "the inserted mappings were missing on every attempt: others delete them, or a trigger or row-level policy hides them"
+    )]
     Deleted,
 }
 
@@ -104,7 +110,7 @@ impl<E> From<RunError<E, MappingError<Infallible>>> for MappingError<E> {
                 MappingError::Index { table, columns } => Self::Index { table, columns },
                 MappingError::Slots => Self::Slots,
                 MappingError::Counter { table } => Self::Counter { table },
-                MappingError::Unmapped => Self::Unmapped,
+                MappingError::Unmapped { table } => Self::Unmapped { table },
                 MappingError::Deleted => Self::Deleted,
             },
         }

@@ -149,11 +149,11 @@ impl Table {
         [self.name, self.id, self.uuid].map(quoted)
     }
 
-    /// A search converts integers of other widths.
+    /// The casts convert integers of other widths.
     fn mapping(&self, dialect: Dialect) -> String {
         let [_, id, uuid] = self.names(dialect);
         match dialect {
-            Dialect::Postgres if self.is_of_rows => format!("CAST(m.{id} AS int8), m.{uuid}"),
+            Dialect::Postgres => format!("CAST(m.{id} AS int8), m.{uuid}"),
             Dialect::MySql if self.is_of_rows => format!("CAST(m.{id} AS SIGNED), m.{uuid}"),
             _ => format!("m.{id}, m.{uuid}"),
         }
@@ -369,7 +369,7 @@ impl Table {
         if (dialect, self.index) == (Dialect::Postgres, Index::Unique) {
             let unique = ddl::unique_columns(self.resource.is_some());
             return format!(
-                "WITH asked AS (SELECT asked.*, (SELECT m.id FROM {name} AS m WHERE {on}) AS id FROM {asked}), \
+                "WITH asked AS (SELECT asked.*, (SELECT CAST(m.id AS int8) FROM {name} AS m WHERE {on}) AS id FROM {asked}), \
                  new AS ({insert} SELECT {values} FROM asked WHERE asked.id IS NULL \
                  ON CONFLICT ({unique}) DO NOTHING{returning}) \
                  SELECT id, uuid, CAST(0 AS int8) FROM asked WHERE id IS NOT NULL \
@@ -425,6 +425,10 @@ impl Table {
 
     pub(super) fn counter<E>(&self) -> MappingError<E> {
         MappingError::Counter { table: self.name }
+    }
+
+    pub(super) fn unmapped<E>(&self) -> MappingError<E> {
+        MappingError::Unmapped { table: self.name }
     }
 
     pub(super) fn is_hashed(&self) -> bool {
@@ -560,7 +564,8 @@ impl Table {
 fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
     match dialect {
         Dialect::MySql => ("", &[]),
-        Dialect::Postgres | Dialect::Sqlite => (" RETURNING id, uuid", MAPPING),
+        Dialect::Postgres => (" RETURNING CAST(id AS int8) AS id, uuid", MAPPING),
+        Dialect::Sqlite => (" RETURNING id, uuid", MAPPING),
     }
 }
 

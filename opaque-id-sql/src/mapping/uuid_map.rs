@@ -193,6 +193,7 @@ impl<T: MappedResource> Mapping<T> {
     /// # Errors
     /// [`MappingError::Unmapped`] if a row has no external id.
     pub fn views<E, M, V>(
+        &self,
         keyring: &Keyring,
         rows: Vec<M>,
         ids: Vec<Option<External<T>>>,
@@ -201,7 +202,10 @@ impl<T: MappedResource> Mapping<T> {
         (M, External<T>): IntoView<V>,
     {
         let rows = rows.into_iter().zip(ids);
-        rows.map(|(row, id)| Ok(keyring.view((row, id.ok_or(MappingError::Unmapped)?)))).collect()
+        let view = |(row, id): (M, Option<_>)| {
+            Ok(keyring.view((row, id.ok_or_else(|| self.table.unmapped())?)))
+        };
+        rows.map(view).collect()
     }
 
     fn recall(&self, ids: &[External<T>]) -> (Vec<Mapped>, Vec<Uuid>) {
@@ -569,7 +573,7 @@ macro_rules! uuid_map {
             {
                 let ids: ::std::vec::Vec<_> = rows.iter().map(id).collect();
                 let ids = self.to_external_all(on, &ids)$($await)*?;
-                $crate::mapping::Mapping::views(keyring, rows, ids)
+                self.0.views(keyring, rows, ids)
             }
         }
     };

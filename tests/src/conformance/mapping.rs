@@ -728,7 +728,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     Ok(Passed)
 }
 
-/// Without a unique index, a UUID could get two integers.
+/// Without unique indexes, a UUID could get two integers, or two UUIDs could get one.
 async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let is_mysql = matches!(database.kind, Engine::Mysql | Engine::Mariadb);
     for index in indexes() {
@@ -748,10 +748,12 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
             });
         }
         let on = if is_mysql { format!(" ON {table}") } else { String::new() };
-        for (unique, columns) in wrong {
+        let replace = |unique: &str, columns: &str| {
             database.execute(&format!(
                 "DROP INDEX {table}_{column}{on}; CREATE {unique} INDEX {table}_{column} ON {table} {columns}"
-            ))?;
+            ))
+        };
+        let refuses = async |over: &str| -> Result {
             let map = map::<S>(index);
             database.execute(&format!("ALTER TABLE {table} RENAME TO elsewhere"))?;
             error(shop.issue(&map).await);
@@ -762,11 +764,40 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
                 error(shop.get_or_insert(&map, random(1)[0]).await),
             ];
             for refused in calls {
-                let expected = format!("expected an index over {column} of the table {table},");
-                assert!(refused.contains(&expected), "{unique} {columns}: {refused}");
+                assert!(refused.contains(&format!("expected an index over {over}")), "{refused}");
+                assert!(refused.contains(&format!(" of the table {table} (")), "{refused}");
             }
             assert_eq!(count(database, &table)?, 0);
+            Ok(())
+        };
+        for (unique, columns) in wrong {
+            replace(unique, columns)?;
+            refuses(column).await?;
         }
+        let unique = if index == Index::Unique { "UNIQUE" } else { "" };
+        replace(unique, &format!("({column})"))?;
+        assert!(shop.find(&map::<S>(index), random(1)[0]).await?.is_none());
+        if is_mysql {
+            // Statements name the index.
+            database.execute(&format!(
+                "ALTER TABLE {table} RENAME INDEX {table}_{column} TO renamed"
+            ))?;
+            refuses(&format!("{column} named {table}_{column}")).await?;
+            database.execute(&format!(
+                "ALTER TABLE {table} RENAME INDEX renamed TO {table}_{column}"
+            ))?;
+        }
+        database.execute(&match database.kind {
+            Engine::Postgres => format!("ALTER TABLE {table} DROP CONSTRAINT {table}_pkey"),
+            Engine::Mysql | Engine::Mariadb => {
+                format!("ALTER TABLE {table} ADD KEY (id), DROP PRIMARY KEY")
+            }
+            Engine::Sqlite => format!(
+                "CREATE TABLE copied AS SELECT * FROM {table}; DROP TABLE {table}; ALTER TABLE copied RENAME TO {table};
+                 CREATE {unique} INDEX {table}_{column} ON {table} ({column})"
+            ),
+        })?;
+        refuses("id").await?;
     }
     Ok(Passed)
 }

@@ -82,13 +82,14 @@ impl Table {
                 return index;
             }
             // Another call checks a table that does not exist yet.
-            let (of, table) = self.name.split_once('.').unwrap_or(("main", self.name));
+            let table = self.bare_name();
             let missing = |tables: &str| {
                 let from = if dialect == Dialect::MySql { " FROM DUAL" } else { "" };
                 format!("SELECT '', '{EMPTY}'{from} WHERE NOT EXISTS (SELECT 1 FROM {tables})")
             };
             if dialect == Dialect::Sqlite {
-                let tables = format!("{of}.sqlite_master WHERE name = '{table}' COLLATE NOCASE");
+                let (of, _) = self.sqlite_schema();
+                let tables = format!("{of}sqlite_master WHERE name = '{table}' COLLATE NOCASE");
                 return format!("{index} UNION ALL {}", missing(&tables));
             }
             // sqlx 0.8 reads no text from the column itself, because its collation is binary.
@@ -112,17 +113,26 @@ impl Table {
         )
     }
 
-    /// Returns the columns of a missing index. The index is unique over whole values of all rows, or begins
-    /// with the hash. A view has none.
+    /// Returns the columns of missing indexes. The map's own index is unique over whole values of all rows, or
+    /// begins with the hash. The integers need a unique index of their own, because a counter that is behind
+    /// would otherwise give one integer to two UUIDs. A view has no index.
     fn no_index(&self, dialect: Dialect) -> String {
         let columns = match self.index {
             Index::Unique => ddl::unique_columns(self.resource.is_some()),
             Index::Hashed => "hash",
         };
+        let of_uuids = self.no_index_over(dialect, columns, !self.is_hashed());
+        let of_integers = match dialect {
+            Dialect::Postgres | Dialect::MySql => self.no_index_over(dialect, "id", true),
+            Dialect::Sqlite => self.no_rowid(),
+        };
+        format!("{of_uuids} UNION ALL {of_integers}")
+    }
+
+    fn no_index_over(&self, dialect: Dialect, columns: &str, is_unique: bool) -> String {
         let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
         let (names, n) = (names.join(", "), names.len());
-        let if_unique = |sql: String| if self.is_hashed() { String::new() } else { sql };
-        let (schema, table) = self.name.split_once('.').unwrap_or(("", self.name));
+        let if_unique = |sql: String| if is_unique { sql } else { String::new() };
         match dialect {
             Dialect::Postgres => format!(
                 "SELECT CAST('{columns}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
@@ -134,19 +144,24 @@ impl Table {
                 if_unique(format!(" AND i.indisunique AND i.indimmediate AND i.indnkeyatts = {n}")),
                 n - 1,
             ),
-            Dialect::MySql => format!(
-                "SELECT '{columns}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
-                 t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
-                 AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}' GROUP BY s.INDEX_NAME HAVING \
-                 SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
-                if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),
-                schema = self.schema(),
-            ),
-            Dialect::Sqlite => {
-                let (of, schema) = match schema {
-                    "" => (String::new(), String::new()),
-                    schema => (format!("{schema}."), format!(", '{schema}'")),
+            Dialect::MySql => {
+                // Statements name the index of the UUIDs.
+                let name = self.index.name(self.name);
+                let (named, is_named) = match columns {
+                    "id" => (String::new(), String::new()),
+                    _ => (format!(" named {name}"), format!(" AND s.INDEX_NAME = '{name}'")),
                 };
+                let (schema, table) = (self.schema(), self.bare_name());
+                format!(
+                    "SELECT '{columns}{named}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
+                     t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
+                     AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}'{is_named} GROUP BY s.INDEX_NAME HAVING \
+                     SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
+                    if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),
+                )
+            }
+            Dialect::Sqlite => {
+                let (of, schema) = self.sqlite_schema();
                 let count = |which: &str| {
                     format!("{n} = (SELECT count(*) FROM pragma_index_info(l.name{schema}){which})")
                 };
@@ -156,9 +171,31 @@ impl Table {
                      AND {}{})",
                     count(&format!(" WHERE name COLLATE NOCASE IN ({names}) AND seqno < {n}")),
                     if_unique(format!(" AND l.\"unique\" AND {}", count(""))),
+                    table = self.bare_name(),
                 )
             }
         }
+    }
+
+    /// On SQLite the integers are the table's `INTEGER PRIMARY KEY`, and that has no index.
+    fn no_rowid(&self) -> String {
+        let ((of, schema), table) = (self.sqlite_schema(), self.bare_name());
+        format!(
+            "SELECT 'id', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' COLLATE NOCASE \
+             AND (SELECT group_concat(lower(name)) FROM pragma_table_info('{table}'{schema}) WHERE pk > 0) IS NOT 'id'"
+        )
+    }
+
+    /// Returns the schema before a table's name, and as a pragma's last argument.
+    fn sqlite_schema(&self) -> (String, String) {
+        match self.name.split_once('.') {
+            Some((schema, _)) => (format!("{schema}."), format!(", '{schema}'")),
+            None => (String::new(), String::new()),
+        }
+    }
+
+    fn bare_name(&self) -> &'static str {
+        self.name.split_once('.').map_or(self.name, |(_, table)| table)
     }
 
     fn schema(&self) -> String {
