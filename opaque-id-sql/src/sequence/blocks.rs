@@ -99,7 +99,6 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     /// numbers remain, and another one if other tasks have used it up meanwhile.
     pub fn take(&self, count: usize) -> Call<'_, Vec<T::Internal>, Refusal> {
         Call::new(self.retry_for, move |session| async move {
-            // A rollback would return the transaction's numbers, and the next process would get them again.
             if session.connection().is_some_and(|connection| connection.is_in_transaction) {
                 return Err(SequenceError::InTransaction);
             }
@@ -108,7 +107,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
                     Ok(ids) => return Ok(ids),
                     Err(size) => size,
                 };
-                let end = allocate::<T>(&session, size).await;
+                let end = allocate::<T>(&session, size).await?;
                 let block = end.and_then(|end| {
                     let end = end.checked_add(1)?;
                     let start = end.checked_sub(size.unsigned_abs())?;
@@ -162,26 +161,27 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     }
 }
 
-async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Option<u64> {
+async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Result<Option<u64>, Refusal> {
     const END: &[Column] = &[Column::Integer];
-    let (name, size) = (Value::Text(T::DOMAIN.to_owned()), Value::Integer(size));
-    let take = match session.connect().await.dialect {
+    let dialect = session.connect().await.dialect;
+    let (name, first, size) = (Value::Text(T::DOMAIN.to_owned()), size, Value::Integer(size));
+    let take = match dialect {
         Dialect::Postgres => Statement::new(
             "INSERT INTO opaque_id_sequences AS s (name, used) VALUES ($1, CAST($2 AS int8)) \
              ON CONFLICT (name) DO UPDATE SET used = s.used + excluded.used RETURNING used",
-            vec![name, size],
+            vec![name.clone(), size],
             END,
         ),
         Dialect::Sqlite => Statement::new(
             "INSERT INTO opaque_id_sequences AS s (name, used) VALUES (?1, ?2) \
              ON CONFLICT (name) DO UPDATE SET used = s.used + excluded.used RETURNING used",
-            vec![name, size],
+            vec![name.clone(), size],
             END,
         ),
         Dialect::MySql => Statement::new(
             "INSERT INTO opaque_id_sequences (name, used) VALUES (?, LAST_INSERT_ID(?)) \
              ON DUPLICATE KEY UPDATE used = LAST_INSERT_ID(used + ?)",
-            vec![name, size.clone(), size],
+            vec![name.clone(), size.clone(), size],
             &[],
         ),
     };
@@ -191,12 +191,25 @@ async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Option<u64> {
         let read = "SELECT CAST(LAST_INSERT_ID() AS SIGNED) LIMIT 1";
         answer = session.run(Statement::new(read, Vec::new(), END)).await;
     }
-    match answer {
+    let end = match answer {
         Answer::Changed { insert_id, .. } => insert_id,
-        Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
-            Some([Cell::Integer(end)]) => u64::try_from(*end).ok(),
-            _ => None,
-        },
+        Answer::Rows(rows) => integer(&rows).and_then(|end| u64::try_from(end).ok()),
+    };
+    // MySQL inserts without a key too, and then every process would get the first block.
+    if dialect == Dialect::MySql && end == Some(first.unsigned_abs()) {
+        let count = "SELECT COUNT(*) FROM opaque_id_sequences WHERE name = ? LIMIT 1";
+        let counted = session.run(Statement::new(count, vec![name], END)).await;
+        if !matches!(counted, Answer::Rows(rows) if integer(&rows) == Some(1)) {
+            return Err(SequenceError::Key);
+        }
+    }
+    Ok(end)
+}
+
+fn integer(rows: &[Vec<Cell>]) -> Option<i64> {
+    match rows.first().map(Vec::as_slice) {
+        Some([Cell::Integer(number)]) => Some(*number),
+        _ => None,
     }
 }
 

@@ -18,9 +18,15 @@ pub enum SequenceError<E> {
     Conflict(#[source] E),
     /// The connection is in a transaction. If it is rolled back, its numbers are allocated again.
     #[error(
-        "cannot allocate sequence numbers in a transaction (a rollback would hand them out twice): allocate them before it begins, or on another connection"
+        "cannot allocate sequence numbers in a transaction (a rollback would hand them out twice): allocate them before it begins"
     )]
     InTransaction,
+    /// On MySQL and MariaDB, the table `opaque_id_sequences` has several rows of one sequence, because it lost
+    /// its primary key, such as in a copy by `CREATE TABLE … AS SELECT`. Numbers would be allocated twice.
+    #[error(
+        "expected a primary key over name of opaque_id_sequences, found several rows of a sequence: keep the one with the greatest used, and create the key"
+    )]
+    Key,
     /// All numbers are used up.
     #[error(
         "the sequence is exhausted: a structured key has room for 60 bits, including those of the shard"
@@ -40,6 +46,7 @@ impl<E> From<RunError<E, Refusal>> for SequenceError<E> {
             RunError::Call(error) => match error {
                 SequenceError::Database(never) | SequenceError::Conflict(never) => match never {},
                 SequenceError::InTransaction => Self::InTransaction,
+                SequenceError::Key => Self::Key,
                 SequenceError::Exhausted => Self::Exhausted,
             },
         }

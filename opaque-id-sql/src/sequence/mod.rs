@@ -83,7 +83,8 @@ macro_rules! sequence {
                 $crate::sequence::create_sql(dialect)
             }
 
-            /// Generates an id. A new block needs one statement (two with diesel on MySQL and MariaDB).
+            /// Generates an id. A new block needs one statement (two with diesel on MySQL and MariaDB). Call it
+            /// before a transaction begins, because a block inside of one needs a second connection.
             ///
             /// # Errors
             /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.

@@ -394,6 +394,17 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Verdi
     }
     assert!(keys.iter().all(|key| shards.sequence(*key) > used as u64));
     assert!(keys.iter().all(|key| StructuredKey::check(key.into_repr()).is_ok()));
+
+    // Without its key, MySQL inserts a row for each block. Others refuse to insert.
+    database.execute(
+        "CREATE TABLE copied AS SELECT * FROM opaque_id_sequences; DROP TABLE opaque_id_sequences;
+         ALTER TABLE copied RENAME TO opaque_id_sequences",
+    )?;
+    for _ in 0..2 {
+        let refused = error(shop.next(&S::sequence(10)).await);
+        let is_mysql = dialect(database.kind) == Dialect::MySql;
+        assert_eq!(refused.contains("a primary key over name"), is_mysql, "{refused}");
+    }
     Ok(Passed)
 }
 
