@@ -1,4 +1,4 @@
-//! The requirements of maps and public ids for a table. Without a unique index nothing fails at once.
+//! The requirements of maps, sequences and public ids for a table. Without a unique index nothing fails at once.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +13,8 @@ pub(crate) struct Part<'r> {
     pub(crate) is_nullable: bool,
     pub(crate) reuses: bool,
 }
+
+const SEQUENCES: &str = "opaque_id_sequences";
 
 row! {
     struct Index {
@@ -37,7 +39,7 @@ pub(crate) fn is_ours<'c>(
     let of_table = columns.filter(|(other, _)| *other == table);
     let columns = of_table.map(|(_, column)| &**column).collect::<BTreeSet<_>>();
     match Vec::from_iter(columns)[..] {
-        ["name", "used"] => table == "opaque_id_sequences",
+        ["name", "used"] => table == SEQUENCES,
         ["slot"] => table == "opaque_id_slots",
         ["body", "id", "version"] => {
             ["_recent", "_packs", "_meta", "_keys"].iter().any(|end| table.ends_with(end))
@@ -62,21 +64,29 @@ pub(crate) fn findings<'r>(
         let is_map = is_map(&names);
         let is_hashed = names[0] == "hash";
         names.retain(|name| ["resource", "uuid"].contains(name));
-        let has = |wanted: &[&str]| {
-            indexes.iter().filter(|index| index.table == parts[0].table).any(|index| {
-                let columns = index.columns.as_deref().unwrap_or_default();
-                let mut columns: Vec<_> = columns.split(',').collect();
-                if is_map && is_hashed {
-                    return columns[0] == "hash";
-                }
-                columns.sort_unstable();
-                index.is_unique && columns == wanted
+        let of_table = indexes.iter().filter(|index| index.table == parts[0].table);
+        let of_table: Vec<_> = of_table
+            .map(|index| {
+                let columns = index.columns.as_deref().unwrap_or_default().split(',');
+                (index.is_unique, columns.collect::<Vec<_>>())
             })
+            .collect();
+        let has = |wanted: &[&str]| {
+            let is_wanted = |columns: &[&str]| {
+                columns.len() == wanted.len() && wanted.iter().all(|name| columns.contains(name))
+            };
+            of_table.iter().any(|(is_unique, columns)| *is_unique && is_wanted(columns))
         };
+        let finds_uuids = match is_hashed {
+            true => of_table.iter().any(|(_, columns)| columns[0] == "hash"),
+            false => has(&names),
+        };
+        let is_of_sequences = parts[0].table == SEQUENCES;
         for part in parts {
             let ty = match part.column {
                 "id" => types[0],
                 "uuid" => types[1],
+                "used" => "bigint",
                 _ => "",
             };
             let is_wrong = !part.found.to_lowercase().starts_with(ty);
@@ -84,8 +94,15 @@ pub(crate) fn findings<'r>(
                 "public_id" if !has(&["public_id"]) => {
                     "without a unique index two rows may have the same public id, and each look-up reads the whole table"
                 }
+                "name" if is_of_sequences && !has(&["name"]) => {
+                    "without its primary key every process may get the same numbers"
+                }
+                "used" if is_of_sequences && is_wrong => "a sequence needs another type",
                 _ if !is_map => continue,
-                "uuid" if !has(&names) => {
+                "id" if !has(&["id"]) => {
+                    "without a unique index of its own, two UUIDs may get one integer"
+                }
+                "uuid" if !finds_uuids => {
                     "a map needs its index; without a unique one, one UUID may get two integers"
                 }
                 "id" if part.reuses => {
@@ -105,10 +122,16 @@ pub(crate) fn findings<'r>(
                 problem: problem.to_owned(),
                 unconvertible: 0,
                 query: None,
-                left_alone: Some(match is_map {
-                    true => "change the table into that of `opaque-id sql mapping`".to_owned(),
-                    false => "create the index, which fails if two rows have the same".to_owned(),
-                }),
+                left_alone: Some(
+                    match is_map {
+                        true => "change the table into that of `opaque-id sql mapping`",
+                        false if is_of_sequences => {
+                            "change the table into that of `opaque-id sql sequences`"
+                        }
+                        false => "create the index, which fails if two rows have the same",
+                    }
+                    .to_owned(),
+                ),
             });
         }
     }

@@ -213,7 +213,10 @@ async fn read(
 const INDEXES: &str = r#"
     SELECT m.name AS "table", l."unique" AS is_unique,
         (SELECT group_concat(coalesce(name, '')) FROM pragma_index_info(l.name)) AS columns
-    FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table' AND NOT l.partial"#;
+    FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table' AND NOT l.partial
+    UNION ALL
+    SELECT m.name, 1, (SELECT group_concat(name) FROM pragma_table_info(m.name) WHERE pk > 0)
+    FROM sqlite_schema m WHERE m.type = 'table'"#;
 
 pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;

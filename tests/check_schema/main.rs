@@ -740,20 +740,31 @@ fn checks_maps(database: &Database) -> Verdict {
          CREATE TABLE one_ids (id BIGINT NOT NULL PRIMARY KEY, uuid {uuid} NOT NULL);
          CREATE INDEX one_ids_uuid ON one_ids (uuid);
          CREATE TABLE two_ids (id BIGINT NOT NULL PRIMARY KEY, uuid {uuid} NOT NULL, resource VARCHAR(63) NOT NULL);
-         CREATE UNIQUE INDEX two_ids_uuid ON two_ids (uuid{prefix}, resource, id)"
+         CREATE UNIQUE INDEX two_ids_uuid ON two_ids (uuid{prefix}, resource, id);
+         CREATE TABLE six_ids (id BIGINT NOT NULL, uuid {uuid} NOT NULL);
+         CREATE UNIQUE INDEX six_ids_uuid ON six_ids (uuid);
+         CREATE TABLE opaque_id_sequences (name VARCHAR(63) NOT NULL, used INT NOT NULL)"
     ))?;
     if matches!(database.kind, Engine::Mysql | Engine::Mariadb) {
         create("CREATE TABLE ONE_ids (id BIGINT PRIMARY KEY, uuid BINARY(16) NOT NULL UNIQUE)")?;
     }
-    let mut expected = vec!["one_ids.uuid", "orders.public_id", "two_ids.uuid"];
+    let mut expected = vec![
+        "one_ids.uuid",
+        "opaque_id_sequences.name",
+        "opaque_id_sequences.used",
+        "orders.public_id",
+        "six_ids.id",
+        "two_ids.uuid",
+    ];
     if database.kind == Engine::Sqlite {
         expected.splice(0..0, ["one_ids.id"]);
-        expected.insert(3, "two_ids.id");
+        expected.insert(6, "two_ids.id");
     }
     let report = check(database)?;
     assert_eq!(places(&report.findings), expected, "{report}");
     create(
-        "CREATE UNIQUE INDEX one ON one_ids (uuid); CREATE UNIQUE INDEX two ON two_ids (resource, uuid)",
+        "CREATE UNIQUE INDEX one ON one_ids (uuid); CREATE UNIQUE INDEX two ON two_ids (resource, uuid);
+         CREATE UNIQUE INDEX six ON six_ids (id); DROP TABLE opaque_id_sequences",
     )?;
     create("CREATE UNIQUE INDEX three ON orders (public_id)")?;
     let report = check(database)?;
