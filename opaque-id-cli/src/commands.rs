@@ -476,8 +476,14 @@ fn inspect_all(
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
         let mut found = inspect(id);
+        let mut of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
+        let mapped = listed.map_or_else(Vec::new, Resources::mapped_uuid);
+        let uuid = Uuid::try_parse(id).ok().filter(|uuid| uuid.to_string() == *id);
+        if uuid.is_some() && !mapped.is_empty() && (!found.is_well_formed() || mapped == of) {
+            (found.form, found.mapped_uuid, found.problem) = (Some("mapped_uuid"), uuid, None);
+            of = mapped;
+        }
         all_well_formed &= found.is_well_formed();
-        let of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
         let known = match of[..] {
             [settings] => Some(Known::new(settings)),
             _ => None,

@@ -82,6 +82,11 @@ impl Resources {
             (None, _) => Vec::new(),
         }
     }
+
+    /// Returns the resources whose ids are UUIDs of any version.
+    pub(crate) fn mapped_uuid(&self) -> Vec<&ResourceSettings> {
+        self.all.values().filter(|of| of.form == FormKind::MAPPED_UUID).collect()
+    }
 }
 
 fn find(folder: &Path) -> Option<PathBuf> {

@@ -104,6 +104,15 @@ fn inspect_says_what_the_file_says() {
     let record = parse(&folder.ok(&format!("inspect --json {item}")));
     let resource = json!({"prefix": "line_item", "key": "int", "form": "text", "domain": "item", "table": null});
     assert_eq!(record["resource"], resource);
+    // In this form UUIDs of all versions are ids.
+    let mapped = self::folder("[resource.invoice]\nkey = \"i64\"\nform = \"mapped_uuid\"");
+    for version in [4, 7, 8] {
+        let id = format!("01890a5d-ac96-{version}74b-bcce-b302099a8057");
+        let expected = format!(
+            "{id}  well formed; mapped_uuid form; UUID {id} in its mapping table; invoice has keys of the kind int and the mapped_uuid form"
+        );
+        assert_eq!(mapped.ok(&format!("inspect {id}")), expected);
+    }
     // An unreadable file is an error.
     let broken = self::folder("[resource.user]\nkey = \"i16\"");
     refuses(&broken.run(&format!("inspect {item}")), 2, "unknown key `i16`");
