@@ -184,8 +184,7 @@ pub(crate) enum Command {
     /// if no other type matches. Such tables, and tables without a type, are listed on standard error.
     ///
     /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, so that an id as a parameter needs
-    /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one. These are
-    /// listed as well.
+    /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one.
     SqlxToml {
         /// Write the columns into this file and keep the rest of it; without this option, print them
         #[arg(long, value_name = "FILE")]
@@ -355,8 +354,7 @@ pub(crate) enum Packs {
     /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, dictionaries of up to 112 KiB, and rows
     /// one by one, and reports if packs do not pay. The first fifth of the rows trains the dictionaries, and
     /// the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding
-    /// and the bytes that encryption adds. Speeds are of one core of this machine, without encryption, in bytes
-    /// of values.
+    /// and the bytes that encryption adds. Speeds are of one core, without encryption.
     ///
     /// The rows must be in the order of their keys, because neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute. Rows after the first 64 MiB, or after a
@@ -444,8 +442,7 @@ pub(crate) enum Packs {
         /// Also replace packs that another secret or a missing dictionary may be able to read, and packs and
         /// recent rows that the backup has no rows of
         ///
-        /// Without it, such packs are reported and stay as they are, because the keyring may lack a secret,
-        /// or have another one.
+        /// Without it, such packs stay as they are.
         #[arg(long)]
         force: bool,
     },

@@ -60,16 +60,18 @@ impl Database {
                     Box::pin(async move {
                         secure_postgres(connection, true).await?;
                         // A policy that hides rows is an error, because no command may say that nothing is left.
-                        connection.execute("SET row_security = off").await.map(drop)
+                        // The others are the formats of values in JSON.
+                        let settings = "SET row_security = off; SET bytea_output = hex; SET IntervalStyle = postgres";
+                        connection.execute(settings).await.map(drop)
                     })
                 });
                 Self::Postgres(connected(url, options).await?)
             }
             "mysql" | "mariadb" => {
-                // A server's `autocommit = 0` would roll back everything at the end, a limit would omit rows,
-                // and safe updates refuse a page of a small table.
+                // A server's `autocommit = 0` would roll back everything at the end, as would a chained
+                // transaction. A limit would omit rows, and safe updates refuse a page of a small table.
                 let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {
-                    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_safe_updates = 0";
+                    let settings = "SET autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0";
                     Box::pin(async move { connection.execute(settings).await.map(drop) })
                 });
                 Self::MySql(connected(url, options).await?)
@@ -104,6 +106,13 @@ impl Database {
     /// Returns rows like [`Transaction::rows`], in a transaction of their own.
     pub(super) async fn rows(&self, sql: String) -> sqlx::Result<Vec<SourceRow>> {
         self.begin().await?.rows(sql).await
+    }
+
+    /// Returns the rights of MySQL's or MariaDB's user and of its active roles, as the server prints them.
+    pub(super) async fn grants(&self) -> sqlx::Result<Vec<String>> {
+        let Self::MySql(pool) = self else { return Ok(Vec::new()) };
+        let grants = raw_sql("SHOW GRANTS").fetch_all(pool).await?;
+        grants.iter().map(|grant| grant.try_get(0)).collect()
     }
 
     pub(super) async fn integer(&self, sql: String) -> Result<u64> {

@@ -16,13 +16,6 @@ const SHORTEST: usize = 3 + 12 + 16;
 /// The first bytes of bodies: the number of the format, above the two bits of the key id.
 const FIRST: u8 = 1 << 2;
 
-/// Counts the user's privileges that show all tables of MySQL and MariaDB. An active role counts, because it may have them.
-const READS_ALL: &str = "SELECT (COALESCE(CURRENT_ROLE(), 'NONE') <> 'NONE') + COUNT(*) FROM (\
-    SELECT GRANTEE, '%' AS place FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT' UNION ALL \
-    SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT') AS p \
-    WHERE DATABASE() LIKE place AND GRANTEE = \
-    CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')";
-
 /// Prints which columns need which secret, and returns whether the keyring has all of them and nothing needs the one to retire.
 pub(crate) async fn print(
     out: &mut impl Write,
@@ -36,12 +29,12 @@ pub(crate) async fn print(
     if columns.is_empty() && !has_tables(&database).await? {
         return Err("expected a database with tables, found none: check its name in the URL".into());
     }
-    if database.dialect() == Dialect::MySql && database.integer(READS_ALL.to_owned()).await? == 0 {
+    if database.dialect() == Dialect::MySql && !reads_all(&database).await? {
         return Err(
             "expected a user with SELECT on the whole database, because the server hides other tables".into(),
         );
     }
-    for (table, column) in &columns {
+    for Place { table, column, history } in &columns {
         // Data keys of groups encrypt these rows, and the secrets encrypt the data keys.
         let of_column = format!("{}_{}", unquoted(table), unquoted(column));
         let keys = table.trim_end_matches(['"', '`']);
@@ -49,12 +42,13 @@ pub(crate) async fn print(
         let keys = keys
             .map_or_else(|| format!("{of_column}_keys"), |name| format!("{}_keys", unquoted(name)));
         // A table of the application can have this name, but hardly this column. They can also be the keys of packs with the column's name.
-        let has =
-            |name: &str| columns.iter().any(|(t, c)| unquoted(t) == name && unquoted(c) == "body");
+        let has = |name: &str| {
+            columns.iter().any(|it| unquoted(&it.table) == name && unquoted(&it.column) == "body")
+        };
         if has(&keys) && !has(&format!("{of_column}_packs")) {
             continue;
         }
-        for (key_id, values) in key_ids(&database, table, column).await? {
+        for (key_id, values) in key_ids(&database, &format!("{table}{history}"), column).await? {
             let place = format!("{}.{} ({values})", unquoted(table), unquoted(column));
             needs.entry(key_id).or_default().push(place);
         }
@@ -88,6 +82,43 @@ pub(crate) async fn print(
     }
 }
 
+/// Returns whether MySQL or MariaDB shows all tables of the database to the user.
+async fn reads_all(database: &Database) -> Result<bool> {
+    let name = database.rows("SELECT DATABASE(), '', NULL".to_owned()).await?;
+    let name: Vec<char> = name.first().map(|row| row.key.chars().collect()).unwrap_or_default();
+    let (mut reads_all, mut is_revoked) = (false, false);
+    for grant in database.grants().await? {
+        let Some((privileges, on)) = grant.split_once(" ON ") else { continue };
+        let place =
+            on.split_once(".* ").map(|(place, _)| place.trim_matches('`').replace("``", "`"));
+        let is_here = place.is_some_and(|place| {
+            place == "*" || is_like(&name, &place.chars().collect::<Vec<_>>())
+        });
+        let mut privileges =
+            privileges.split([' ', ',']).filter(|it| ["SELECT", "ALL"].contains(it));
+        let reads = is_here && privileges.next().is_some();
+        match grant.starts_with("REVOKE ") {
+            true => is_revoked |= reads,
+            false => reads_all |= reads,
+        }
+    }
+    Ok(reads_all && !is_revoked)
+}
+
+/// Compares a name with a pattern of a grant.
+fn is_like(name: &[char], pattern: &[char]) -> bool {
+    match (pattern, name) {
+        (['%', rest @ ..], _) => (0..=name.len()).any(|from| is_like(&name[from..], rest)),
+        (['\\', expected, rest @ ..], [found, name @ ..]) => {
+            expected == found && is_like(name, rest)
+        }
+        ([expected, rest @ ..], [found, name @ ..]) => {
+            (*expected == '_' || expected == found) && is_like(name, rest)
+        }
+        (_, _) => pattern.is_empty() && name.is_empty(),
+    }
+}
+
 /// A misspelled URL needs no secret.
 async fn has_tables(database: &Database) -> Result<bool> {
     Ok(database.integer(match database.dialect() {
@@ -98,10 +129,19 @@ async fn has_tables(database: &Database) -> Result<bool> {
     }.to_owned()).await? > 0)
 }
 
-/// Returns the columns that can have bodies, each with its table, in quotes.
-async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
+/// A column that can have bodies.
+struct Place {
+    /// The names are in quotes.
+    table: String,
+    column: String,
+    /// Reads the earlier rows of one of MariaDB's versioned tables too.
+    history: &'static str,
+}
+
+async fn columns(database: &Database) -> Result<Vec<Place>> {
     let sql = match database.dialect() {
-        // A domain counts by its type. A table that the role cannot read is listed too, so that reading it is an error.
+        // A domain counts by its type. A table that the role cannot read is listed too, so that reading it is an
+        // error. The subkeys of SQL functions are not bodies, and a policy hides them.
         Dialect::Postgres => {
             "WITH RECURSIVE bytes (oid) AS (SELECT CAST(CAST('bytea' AS regtype) AS oid) \
              UNION SELECT t.oid FROM pg_type AS t JOIN bytes ON bytes.oid = t.typbasetype) \
@@ -109,12 +149,14 @@ async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
              FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
              JOIN bytes ON bytes.oid = a.atttypid \
              WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped \
+             AND (SELECT count(*) FROM pg_attribute AS s WHERE s.attrelid = c.oid AND c.relname ~ '^subkeys_' \
+             AND s.attname IN ('key_id', 'seals', 'block', 'mac', 'feistel', 'tag', 'short')) < 7 \
              AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2"
         }
         Dialect::MySql => {
-            "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`'), CONCAT('`', REPLACE(column_name, '`', '``'), '`'), NULL \
-             FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) \
-             WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' \
+            "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`'), CONCAT('`', REPLACE(column_name, '`', '``'), '`'), \
+             CASE WHEN table_type = 'SYSTEM VERSIONED' THEN x'01' END FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) \
+             WHERE table_schema = DATABASE() AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
              AND (data_type LIKE '%blob' OR data_type LIKE '%binary') ORDER BY 1, 2"
         }
         _ => {
@@ -123,7 +165,12 @@ async fn columns(database: &Database) -> Result<Vec<(String, String)>> {
         }
     };
     let found = database.rows(sql.to_owned()).await?;
-    Ok(found.into_iter().map(|found| (found.key, found.literal)).collect())
+    let place = |found: SourceRow| Place {
+        table: found.key,
+        column: found.literal,
+        history: if found.value.is_some() { " FOR SYSTEM_TIME ALL" } else { "" },
+    };
+    Ok(found.into_iter().map(place).collect())
 }
 
 /// Returns the key ids of a column's bodies, each with the number of bodies. A column has bodies if at least half of its values look like
@@ -163,4 +210,23 @@ async fn key_ids(database: &Database, table: &str, column: &str) -> Result<BTree
 fn unquoted(name: &str) -> String {
     let name = name.replace(['"', '`'], "").escape_debug().to_string();
     name.strip_prefix("public.").map(str::to_owned).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn a_grants_pattern_finds_its_databases() {
+        let is_like = |name: &str, pattern: &str| {
+            is_like(&Vec::from_iter(name.chars()), &Vec::from_iter(pattern.chars()))
+        };
+        for pattern in ["shop_a", r"shop\_a", "%", "shop%", "s%p_a", "shop_a%"] {
+            assert!(is_like("shop_a", pattern), "{pattern}");
+        }
+        for pattern in ["", "shop", r"shop\_", "shopXa", "shop_a_", r"%\%", "*"] {
+            assert!(!is_like("shop_a", pattern), "{pattern}");
+        }
+        assert!(!is_like("shopXa", r"shop\_a"));
+    }
 }

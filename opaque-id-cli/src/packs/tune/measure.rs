@@ -156,14 +156,7 @@ pub(super) struct Recommendation {
 }
 
 /// Measures a sample of rows in the order of the keys, for each of [`PACK_BYTES`], [`LEVELS`] and
-/// [`DICTIONARY_BYTES`]. Calls `progress` with the number of finished steps and of all steps. The first fifth
-/// of the rows trains the dictionaries, and the rest is measured.
-///
-/// Neighbors in the sample should be neighbors in the table. A sample of some 20 MB takes about a minute.
-///
-/// # Errors
-/// A message if there are too few rows with values, keys do not ascend, or a value is longer than
-/// [`MAX_LEN`](opaque_id_packs::format::MAX_LEN).
+/// [`DICTIONARY_BYTES`]. Calls `progress` with the number of finished steps and of all steps.
 pub(super) fn tune(
     rows: &[(u128, Vec<u8>)],
     mut progress: impl FnMut(u64, u64),

@@ -344,6 +344,19 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
          INSERT INTO old_packs SELECT body FROM customers_email_meta; \
          INSERT INTO old_packs SELECT {empty} FROM customers AS a JOIN customers_email_meta AS b ON true JOIN visits_meta AS c ON true"
     ))?;
+    // The earlier rows of a versioned table need secrets too. Subkeys of SQL functions need none.
+    let history = database.kind == Engine::Mariadb;
+    match database.kind {
+        Engine::Mariadb => database.execute(&format!(
+            "CREATE TABLE history (body {other}) WITH SYSTEM VERSIONING; \
+             INSERT INTO history SELECT body FROM customers_email_meta; DELETE FROM history"
+        ))?,
+        Engine::Postgres => database.execute(&format!(
+            "CREATE TABLE subkeys_cart (key_id int, seals bool, block bytea, mac bytea, feistel bytea, tag bytea, short bytea); \
+             INSERT INTO subkeys_cart (block, feistel) VALUES ({photos}, {photos})"
+        ))?,
+        _ => {}
+    }
     let keys = |entries: &str, options: &[&str], is_good: bool, expected: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
         command.arg("keys").args(options).env("OPAQUE_ID_KEYS", entries);
@@ -363,8 +376,12 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
         "events_packs.body (",
     ];
     let printed = keys(&BOTH, &["--in-use"], true, &places)?;
-    for other in ["Photos", "visits_packs", "email_index"] {
+    for other in ["Photos", "visits_packs", "email_index", "subkeys"] {
         expect(&printed, printed.contains(other), false)?;
+    }
+    expect(&printed, printed.contains("history.body (1)"), history)?;
+    if history {
+        database.execute("DROP TABLE history")?;
     }
     ends_with(&printed, unneeded)?;
     let needed = "key id 0 cannot be retired yet: run `opaque-id packs rekey`";
@@ -397,15 +414,25 @@ fn secrets_that_are_in_use(database: &Database) -> Result {
             .args(["keys", "--retire", "0"])
             .env("OPAQUE_ID_KEYS", &*BOTH)
             .env("DATABASE_URL", url);
-        for (on, is_good) in [("old_keys", false), ("*", true)] {
-            database.execute(&format!(
-                "CREATE USER IF NOT EXISTS {name}@'%'; GRANT SELECT ON {name}.{on} TO {name}@'%'"
-            ))?;
-            let (found, _, stderr) = run(&mut command, "")?;
-            expect(on, found, is_good)?;
-            expect(&stderr, stderr.contains("a user with SELECT on the whole database"), !is_good)?;
+        let (user, role) = (format!("{name}@'%'"), format!("{name}_r"));
+        let to = if database.kind == Engine::Mysql { "TO" } else { "FOR" };
+        for grantee in [&user, &role] {
+            database.execute(&format!("CREATE USER {user}"))?;
+            if grantee == &role {
+                database.execute(&format!(
+                    "CREATE ROLE {role}; GRANT {role} TO {user}; SET DEFAULT ROLE {role} {to} {user}"
+                ))?;
+            }
+            for (on, is_good) in [("old_keys", false), ("*", true)] {
+                database.execute(&format!("GRANT SELECT ON {name}.{on} TO {grantee}"))?;
+                let (found, _, stderr) = run(&mut command, "")?;
+                expect(on, found, is_good)?;
+                let refused = stderr.contains("a user with SELECT on the whole database");
+                expect(&stderr, refused, !is_good)?;
+            }
+            database.execute(&format!("DROP USER {user}"))?;
         }
-        database.execute(&format!("DROP USER {name}@'%'"))?;
+        database.execute(&format!("DROP ROLE {role}"))?;
     }
 
     // The name of the database is missing or misspelled.
