@@ -182,7 +182,7 @@ impl Builder<'_> {
         let (body, join) = match known {
             [] => ("p.body", ""),
             _ => (
-                "CASE WHEN k.id IS NULL THEN p.body ELSE '' END",
+                "CASE WHEN k.id IS NULL THEN p.body ELSE x'' END",
                 " LEFT JOIN (?) AS k ON k.id = p.id AND k.version = p.version",
             ),
         };

@@ -75,10 +75,10 @@ impl Builder<'_> {
         if self.is_mysql() { "" } else { "ON CONFLICT (id) DO NOTHING" }
     }
 
+    /// MariaDB's `EMPTY_STRING_IS_NULL` changes a text without characters, and not bytes.
     pub(super) fn no_body(self) -> &'static str {
         match self.dialect {
             Dialect::Postgres => "CAST('' AS bytea)",
-            Dialect::MySql => "''",
             _ => "x''",
         }
     }
