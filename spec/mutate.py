@@ -26,7 +26,7 @@ edition = "2024"
 publish = false
 
 [dependencies]
-opaque-id-core = { workspace = true, features = ["derive", "serde"] }
+opaque-id-core = { workspace = true, features = ["derive", "serde", "tokens"] }
 serde_json.workspace = true
 """
 MAIN = """\
