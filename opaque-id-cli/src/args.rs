@@ -159,8 +159,8 @@ pub(crate) enum Command {
     },
     /// Print opaque-id.toml: the resources of an application, read from the derives in its source
     ///
-    /// Commands that need a resource find the file in the current folder or in one above it. So run
-    /// `opaque-id resources > opaque-id.toml` once, and `opaque-id open user_…` then needs no options.
+    /// Run `opaque-id resources > opaque-id.toml` once. Commands find the file in the current folder or in
+    /// one above it.
     ///
     /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except
     /// `cfg(test)`. Ignores code that macros write, and code inside of functions. In folders it skips hidden
@@ -218,10 +218,9 @@ pub(crate) enum Command {
     /// nothing. The printed script converts all values of a column or none, and keeps the old rows in a table
     /// with another name. If values cannot be converted, it contains a query that lists them instead.
     ///
-    /// Also lists columns that it cannot judge: keys of other types, columns with the name of an id and
-    /// without a key, and, if ids must be converted, other columns of text with UUIDs or ULIDs only. The
-    /// script converts no text while there are any of these, because joins with them would find nothing.
-    /// Judge them yourself, and exclude them. Tables of tools for migrations are skipped.
+    /// Also lists columns that it cannot judge. The script converts no text while there are any, because
+    /// joins with them would find nothing. Judge them yourself, and exclude them. Tables of tools for
+    /// migrations are skipped.
     ///
     /// The exit status is 1 if a column is wrong or not judged, or if no key column was found.
     #[command(after_help = "Examples:\n  \

@@ -81,11 +81,7 @@ enum Task {
     },
     /// Run a benchmark: docs/PERFORMANCE.md has the figures
     Bench {
-        /// The codec, relative to an AES block; from key to text, relative to other libraries; generators,
-        /// relative to a reading of the clock; views and a whole application, relative to plain UUIDs;
-        /// refusals, relative to each other; whether times depend on secret data; mapping tables on servers,
-        /// relative to a plain table, or in clusters; inserts by the kind of key while a table outgrows
-        /// memory; packs of real rows on a server, relative to rows one by one, or to the whole set
+        /// The subject
         #[arg(value_parser = bench::names(), default_value = "codec")]
         name: String,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;

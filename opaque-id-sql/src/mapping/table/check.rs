@@ -113,9 +113,8 @@ impl Table {
         )
     }
 
-    /// Returns the columns of missing indexes. The map's own index is unique over whole values of all rows, or
-    /// begins with the hash. The integers need a unique index of their own, because a counter that is behind
-    /// would otherwise give one integer to two UUIDs. A view has no index.
+    /// Returns the columns of missing indexes over whole values of all rows. The integers need a unique index
+    /// too, because a counter that is behind would otherwise give one integer to two UUIDs. A view has none.
     fn no_index(&self, dialect: Dialect) -> String {
         let columns = match self.index {
             Index::Unique => ddl::unique_columns(self.resource.is_some()),
