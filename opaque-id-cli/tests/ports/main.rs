@@ -75,6 +75,28 @@ fn rust() -> Result {
     passes_the_kit(&[OPAQUE_ID, "conformance", "--answer"], &folder(""))
 }
 
+/// Only a release runs the mutations. A refactoring must not leave one without its text.
+#[test]
+fn mutations_have_their_texts() -> Result {
+    let root = port("..");
+    for (language, sources) in [
+        ("python", "ports/python/src/opaque_id"),
+        ("rust", "opaque-id-core/src"),
+        ("typescript", "ports/typescript/src"),
+    ] {
+        let mutations = fs::read(root.join("spec/mutations").join(format!("{language}.json")))?;
+        for mutation in serde_json::from_slice::<Vec<Value>>(&mutations)? {
+            let file = root.join(sources).join(mutation["file"].as_str().ok_or("a file")?);
+            let source = fs::read_to_string(&file)?;
+            for edit in mutation["edits"].as_array().ok_or("edits")? {
+                let found = source.matches(edit[0].as_str().ok_or("a text")?).count();
+                assert_eq!(found, 1, "{}: {edit}", file.display());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns the Python of an empty environment with the wheel.
 fn with_wheel(made: &Path) -> Result<String> {
     run(Command::new(tools()?.join("pip"))
