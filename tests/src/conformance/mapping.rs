@@ -719,6 +719,9 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     if database.kind == Engine::Sqlite {
         return Ok(Passed);
     }
+    database.execute(&format!("ALTER TABLE {table} MODIFY {column} VARBINARY(36)"))?;
+    let refused = error(shop.in_rows(NAMES, &asked, &ids).await);
+    assert!(refused.contains("found varbinary(36) in the column key of"), "{refused}");
     // The text columns would yield the integer 0, and text without a number equals 0.
     database.execute(&format!(
         "ALTER TABLE {table} MODIFY {column} BINARY(16), MODIFY {id} VARCHAR(36)"

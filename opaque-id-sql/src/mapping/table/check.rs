@@ -98,10 +98,11 @@ impl Table {
             let missing = missing(&format!(
                 "information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = '{table}'"
             ));
+            // `VARBINARY(32)` and `VARBINARY(36)` have texts of UUIDs.
             format!(
                 "SELECT COLUMN_NAME, CAST(COLUMN_TYPE AS CHAR) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
-                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
+                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16 AND CHARACTER_MAXIMUM_LENGTH NOT IN (32, 36)) OR COLUMN_NAME = '{id}' AND \
                  DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index} UNION ALL {missing}{}",
                 dialect.all_rows()
             )
