@@ -186,6 +186,8 @@ async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Result<Option<u6
         ),
     };
     let mut answer = session.run(take).await;
+    // An update changes two.
+    let is_new = matches!(answer, Answer::Changed { rows: 1, .. });
     // Not every ORM returns MySQL's last insert id.
     if let Answer::Changed { insert_id: None, .. } = answer {
         let read = "SELECT CAST(LAST_INSERT_ID() AS SIGNED) LIMIT 1";
@@ -195,11 +197,13 @@ async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Result<Option<u6
         Answer::Changed { insert_id, .. } => insert_id,
         Answer::Rows(rows) => integer(&rows).and_then(|end| u64::try_from(end).ok()),
     };
-    // MySQL inserts without a key too, and then every process would get the first block.
-    if dialect == Dialect::MySql && end == Some(first.unsigned_abs()) {
+    // MySQL inserts without a key too, and then every process would get the first block. In a table with
+    // AUTO_INCREMENT, its last insert id is no end of a block.
+    if is_new {
         let count = "SELECT COUNT(*) FROM opaque_id_sequences WHERE name = ? LIMIT 1";
         let counted = session.run(Statement::new(count, vec![name], END)).await;
-        if !matches!(counted, Answer::Rows(rows) if integer(&rows) == Some(1)) {
+        let is_only = matches!(counted, Answer::Rows(rows) if integer(&rows) == Some(1));
+        if !is_only || end != Some(first.unsigned_abs()) {
             return Err(SequenceError::Key);
         }
     }
@@ -289,7 +293,7 @@ mod tests {
         let mut call = blocks.take(10);
         for insert_id in [None, Some(30)] {
             assert!(call.next(mysql).is_continue());
-            call.reply(Reply::Answer(Answer::Changed { rows: 1, insert_id }));
+            call.reply(Reply::Answer(Answer::Changed { rows: 2, insert_id }));
         }
         let ControlFlow::Break(Ok(ids)) = call.next(mysql) else { panic!("expected ids") };
         assert!(numbers(ids).into_iter().eq(21..31));

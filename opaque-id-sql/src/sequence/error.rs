@@ -21,10 +21,10 @@ pub enum SequenceError<E> {
         "cannot allocate sequence numbers in a transaction (a rollback would hand them out twice): allocate them before it begins"
     )]
     InTransaction,
-    /// On MySQL and MariaDB, the table `opaque_id_sequences` has several rows of one sequence, because it lost
-    /// its primary key, such as in a copy by `CREATE TABLE … AS SELECT`. Numbers would be allocated twice.
+    /// On MySQL and MariaDB, the table `opaque_id_sequences` is not the one of `create_sql`, such as a copy by
+    /// `CREATE TABLE … AS SELECT`. Numbers would be allocated twice.
     #[error(
-        "expected a primary key over name of opaque_id_sequences, found several rows of a sequence: keep the one with the greatest used, and create the key"
+        "the table opaque_id_sequences lost its primary key over name, or has another column: stop the application, keep the greatest used, and recreate the table"
     )]
     Key,
     /// All numbers are used up.
