@@ -53,7 +53,8 @@ pub enum MappingError<E> {
     /// whole values and all rows. Unless it is over the hash, it must be unique, because otherwise one UUID
     /// could get two integers, or two UUIDs one integer. Its creation fails if that has already happened.
     #[error(
-        "expected an index over {columns} of the table {table} (unique, unless over the hash), on whole values of all rows, found none: create it"
+        "expected {} over {columns} of the table {table}, on whole values of all rows, found none: create it by the map's create_sql",
+        if columns.starts_with("hash") { "an index" } else { "a unique index" }
     )]
     Index {
         /// The table.

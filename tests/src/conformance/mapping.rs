@@ -767,8 +767,8 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
                 error(shop.get_or_insert(&map, random(1)[0]).await),
             ];
             for refused in calls {
-                assert!(refused.contains(&format!("expected an index over {over}")), "{refused}");
-                assert!(refused.contains(&format!(" of the table {table} (")), "{refused}");
+                assert!(refused.contains(&format!("index over {over}")), "{refused}");
+                assert!(refused.contains(&format!(" of the table {table},")), "{refused}");
             }
             assert_eq!(count(database, &table)?, 0);
             Ok(())
@@ -796,7 +796,7 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
                 format!("ALTER TABLE {table} ADD KEY (id), DROP PRIMARY KEY")
             }
             Engine::Sqlite => format!(
-                "CREATE TABLE copied AS SELECT * FROM {table}; DROP TABLE {table}; ALTER TABLE copied RENAME TO {table};
+                "CREATE TABLE copied (id BIGINT PRIMARY KEY, uuid BLOB, hash INT); DROP TABLE {table}; ALTER TABLE copied RENAME TO {table};
                  CREATE {unique} INDEX {table}_{column} ON {table} ({column})"
             ),
         })?;

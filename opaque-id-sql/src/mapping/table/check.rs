@@ -133,6 +133,8 @@ impl Table {
         let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
         let (names, n) = (names.join(", "), names.len());
         let if_unique = |sql: String| if is_unique { sql } else { String::new() };
+        // An insert refers to the index of the UUIDs.
+        let is_arbiter = if columns == "id" { "" } else { " AND i.indimmediate" };
         match dialect {
             Dialect::Postgres => format!(
                 "SELECT CAST('{columns}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
@@ -141,7 +143,7 @@ impl Table {
                  pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
                  AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
                 self.name,
-                if_unique(format!(" AND i.indisunique AND i.indimmediate AND i.indnkeyatts = {n}")),
+                if_unique(format!(" AND i.indisunique{is_arbiter} AND i.indnkeyatts = {n}")),
                 n - 1,
             ),
             Dialect::MySql => {
@@ -177,12 +179,14 @@ impl Table {
         }
     }
 
-    /// On SQLite the integers are the table's `INTEGER PRIMARY KEY`, and that has no index.
+    /// On SQLite the integers are the table's `INTEGER PRIMARY KEY`. That has no index, and a `BIGINT PRIMARY
+    /// KEY` has one.
     fn no_rowid(&self) -> String {
         let ((of, schema), table) = (self.sqlite_schema(), self.bare_name());
         format!(
-            "SELECT 'id', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' COLLATE NOCASE \
-             AND (SELECT group_concat(lower(name)) FROM pragma_table_info('{table}'{schema}) WHERE pk > 0) IS NOT 'id'"
+            "SELECT 'id (INTEGER PRIMARY KEY)', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' \
+             AND t.name = '{table}' COLLATE NOCASE AND (EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) WHERE origin = 'pk') \
+             OR (SELECT group_concat(lower(name)) FROM pragma_table_info('{table}'{schema}) WHERE pk > 0) IS NOT 'id')"
         )
     }
 
