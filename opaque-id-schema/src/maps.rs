@@ -86,10 +86,10 @@ pub(crate) fn findings<'r>(
             let ty = match part.column {
                 "id" => types[0],
                 "uuid" => types[1],
-                "used" => "bigint",
                 _ => "",
             };
-            let is_wrong = !part.found.to_lowercase().starts_with(ty);
+            let found = part.found.to_lowercase();
+            let is_wrong = !found.starts_with(ty);
             let problem = match part.column {
                 "public_id" if !has(&["public_id"]) => {
                     "without a unique index two rows may have the same public id, and each look-up reads the whole table"
@@ -97,7 +97,16 @@ pub(crate) fn findings<'r>(
                 "name" if is_of_sequences && !has(&["name"]) => {
                     "without its primary key every process may get the same numbers"
                 }
-                "used" if is_of_sequences && is_wrong => "a sequence needs another type",
+                "used"
+                    if is_of_sequences
+                        && !found.starts_with("bigint")
+                        && !found.starts_with(types[0]) =>
+                {
+                    "a sequence needs another type"
+                }
+                "name" | "used" if is_of_sequences && part.is_nullable => {
+                    "a sequence needs NOT NULL"
+                }
                 _ if !is_map => continue,
                 "id" if !has(&["id"]) => {
                     "without a unique index of its own, two UUIDs may get one integer"
@@ -124,7 +133,9 @@ pub(crate) fn findings<'r>(
                 query: None,
                 left_alone: Some(
                     match is_map {
-                        true => "change the table into that of `opaque-id sql mapping`",
+                        true => {
+                            "change the table into that of `opaque-id sql mapping`, or exclude it if it is no map"
+                        }
                         false if is_of_sequences => {
                             "change the table into that of `opaque-id sql sequences`"
                         }

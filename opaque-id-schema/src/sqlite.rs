@@ -216,7 +216,7 @@ const INDEXES: &str = r#"
     FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table' AND NOT l.partial
     UNION ALL
     SELECT m.name, 1, (SELECT group_concat(name) FROM pragma_table_info(m.name) WHERE pk > 0)
-    FROM sqlite_schema m WHERE m.type = 'table'"#;
+    FROM sqlite_schema m WHERE m.type = 'table' AND m.rootpage > 0"#;
 
 pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;
