@@ -114,7 +114,7 @@ class Copy:
         return {found["requirement"] for found in broken if found["likelihood"] == broken[0]["likelihood"]}
 
     def judge(self, mutation, kit):
-        """Returns whether the vectors or the random cases find a mutation, and None if neither does."""
+        """Returns which of the vectors and the random cases find a mutation, and None if neither does."""
         file = self.source / mutation["file"]
         before = file.read_text()
         after = before

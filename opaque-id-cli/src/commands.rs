@@ -481,6 +481,7 @@ fn inspect_all(
         let uuid = Uuid::try_parse(id).ok().filter(|uuid| uuid.to_string() == *id);
         if uuid.is_some() && !mapped.is_empty() && (!found.is_well_formed() || mapped == of) {
             (found.form, found.mapped_uuid, found.problem) = (Some("mapped_uuid"), uuid, None);
+            found.key_id = None;
             of = mapped;
         }
         all_well_formed &= found.is_well_formed();

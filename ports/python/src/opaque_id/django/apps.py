@@ -1,4 +1,4 @@
-"""Changes the places where Django stores `str(row.pk)`. They must store the key, because a stored external id ends with its secret."""
+"""Changes the places where Django stores `str(row.pk)`. They must store the key, because a stored external id becomes invalid with its secret."""
 
 from __future__ import annotations
 
