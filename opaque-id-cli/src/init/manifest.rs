@@ -1,5 +1,6 @@
 use std::error::Error;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value, table, value};
 
@@ -27,7 +28,7 @@ const DATABASES: [(&str, &str); 3] =
 
 pub(super) struct Manifest {
     pub(super) document: DocumentMut,
-    workspace: Option<DocumentMut>,
+    workspace: Option<(PathBuf, DocumentMut)>,
 }
 
 impl Manifest {
@@ -37,16 +38,34 @@ impl Manifest {
         };
         let document = parse(Path::new("Cargo.toml"))?;
         if !document.contains_key("package") {
-            return Err("expected a package in Cargo.toml, found a workspace: run it in the folder of a package".into());
+            return Err("expected a package in Cargo.toml, found a workspace: run it once, in the folder of the package that knows the tables".into());
         }
         let folder = std::env::current_dir()?;
-        let mut above = folder.ancestors().filter_map(|it| parse(&it.join("Cargo.toml")).ok());
-        Ok(Self { document, workspace: above.find(|it| it.contains_key("workspace")) })
+        let mut above = folder
+            .ancestors()
+            .filter_map(|it| Some((it.to_owned(), parse(&it.join("Cargo.toml")).ok()?)));
+        Ok(Self { document, workspace: above.find(|(_, it)| it.contains_key("workspace")) })
+    }
+
+    /// Finds a file of secrets in the workspace.
+    pub(super) fn find_in_workspace(&self, file: &str) -> Option<PathBuf> {
+        fn find(folder: &Path, file: &str, depth: u8) -> Option<PathBuf> {
+            let found = folder.join(file);
+            if found.exists() {
+                return Some(found);
+            }
+            let mut folders = fs::read_dir(folder).ok()?.flatten().filter(|entry| {
+                let name = entry.file_name();
+                depth > 0 && name != "target" && !name.to_string_lossy().starts_with('.')
+            });
+            folders.find_map(|entry| find(&entry.path(), file, depth - 1))
+        }
+        find(&self.workspace.as_ref()?.0, file, 3)
     }
 
     /// Returns a dependency that the packages of the workspace share.
     fn shared(&self, name: &str) -> Option<&Item> {
-        self.workspace.as_ref()?.get("workspace")?.get("dependencies")?.get(name)
+        self.workspace.as_ref()?.1.get("workspace")?.get("dependencies")?.get(name)
     }
 
     fn dependency(&self, name: &str) -> Option<(String, Vec<String>)> {
@@ -108,6 +127,13 @@ impl Manifest {
         }
         if !orm.is_empty() && databases.is_empty() {
             notes.push(format!("found no database: add its feature to {}", adapter[0]));
+        }
+        let dependency = self.document.get("dependencies").and_then(|all| all.get(orm));
+        if dependency.and_then(|it| it.get("optional")?.as_bool()) == Some(true) {
+            notes.push(format!(
+                "{orm} is optional here: make {} optional too, and put the module behind its feature",
+                adapter[0]
+            ));
         }
         self.add(adapter, &databases);
         web.iter().for_each(|row| self.add(row.2, &[]));

@@ -84,6 +84,12 @@ pub(crate) fn run(
         notes.extend(write(out, path, &new, is_theirs, is_dry)?);
     }
     let has_keys = Path::new(KEYS).exists();
+    if !has_keys && let Some(other) = manifest.find_in_workspace(KEYS) {
+        notes.push(format!(
+            "{} has a secret already: packages with the same ids need one secret and one module `ids`",
+            other.display()
+        ));
+    }
     if is_dry {
         notes.extend((!has_keys).then(|| format!("{KEYS} gets a new secret and mode 600")));
         notes.extend(step);

@@ -71,6 +71,22 @@ fn init_adds_the_crates_of_the_dependencies() {
 }
 
 #[test]
+fn init_in_a_workspace_names_another_secret() {
+    let manifest = "[package]\nname = \"b\"\n[dependencies]\ndiesel = { version = \"2\", features = [\"sqlite\"], optional = true }";
+    let folder = Folder::new(&[
+        ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"b\"]"),
+        ("a/opaque-id.keys", "# ours"),
+        ("b/Cargo.toml", manifest),
+        ("b/src/lib.rs", ""),
+    ]);
+    let added = output(folder.command("", "init").current_dir(folder.path("b")));
+    good(&added);
+    for note in ["a/opaque-id.keys has a secret already", "diesel is optional here"] {
+        assert!(stderr(&added).contains(note), "{}", stderr(&added));
+    }
+}
+
+#[test]
 fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
     let (_folder, url) = sqlite(SCHEMA);
     let line = format!("init --database-url {url}");
