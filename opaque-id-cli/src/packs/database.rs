@@ -68,8 +68,8 @@ impl Database {
                 Self::Postgres(connected(url, options).await?)
             }
             "mysql" | "mariadb" => {
-                // A server's `autocommit = 0` would roll back everything at the end, as would a chained
-                // transaction. A limit would omit rows, and safe updates refuse a page of a small table.
+                // A server's `autocommit = 0` or a chained transaction would roll back everything at the end. A
+                // limit would omit rows, and safe updates refuse a page of a small table.
                 let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {
                     let settings = "SET autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0";
                     Box::pin(async move { connection.execute(settings).await.map(drop) })
