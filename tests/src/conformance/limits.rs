@@ -70,7 +70,8 @@ async fn round_trips_match_the_guide<S: MapShop + KeyShop>(
             _ => (3, 3),
         };
         shop.get_or_insert(map, random(1)[0]).await?;
-        sends("what is asked once per process", None)?;
+        shop.next(&S::sequence(1_000)).await?;
+        sends("what is asked once per process, or for the first block of all", None)?;
         let (one, first) = shop.issue(map).await?;
         sends("issue", Some(1 + extra))?;
         let issued = shop.issue_all(map, 100).await?;
