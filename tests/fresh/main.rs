@@ -100,8 +100,8 @@ impl Fresh {
         }
         // With the workspace's profile, its builds of dependencies can be used.
         let ours = fs::read_to_string(root().join("Cargo.toml"))?;
-        let (_, profiles) = ours.split_once("[profile.dev.package.").ok_or("no profile")?;
-        manifest += &format!("[profile.dev]\ndebug = false\n\n[profile.dev.package.{profiles}");
+        let (_, profiles) = ours.split_once("[profile.dev.package]").ok_or("no profile")?;
+        manifest += &format!("[profile.dev]\ndebug = false\n\n[profile.dev.package]{profiles}");
         fs::write(self.folder.join("Cargo.toml"), manifest)?;
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo
