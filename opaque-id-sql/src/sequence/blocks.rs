@@ -163,9 +163,8 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
 
 async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Result<Option<u64>, Refusal> {
     const END: &[Column] = &[Column::Integer];
-    let dialect = session.connect().await.dialect;
     let (name, first, size) = (Value::Text(T::DOMAIN.to_owned()), size, Value::Integer(size));
-    let take = match dialect {
+    let take = match session.connect().await.dialect {
         Dialect::Postgres => Statement::new(
             "INSERT INTO opaque_id_sequences AS s (name, used) VALUES ($1, CAST($2 AS int8)) \
              ON CONFLICT (name) DO UPDATE SET used = s.used + excluded.used RETURNING used",
