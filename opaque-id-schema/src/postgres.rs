@@ -157,7 +157,7 @@ pub async fn secure(
 async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let schemas = secure(&mut connection, false).await?;
-    connection.execute("SET row_security = off").await?;
+    connection.execute("SET row_security = off; SET quote_all_identifiers = off").await?;
     // PostgreSQL reserves names that start with `pg_` for itself and for temporary tables.
     let is_own = |schema: &String| !schema.starts_with("pg_") && schema != "information_schema";
     Ok((connection, schemas.into_iter().find(is_own).ok_or(CheckError::NoSchema)?))

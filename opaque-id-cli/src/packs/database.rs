@@ -61,7 +61,7 @@ impl Database {
                         secure_postgres(connection, true).await?;
                         // A policy that hides rows is an error, because no command may say that nothing is left.
                         // The others are the formats of values in JSON.
-                        let settings = "SET row_security = off; SET bytea_output = hex; SET IntervalStyle = postgres";
+                        let settings = "SET row_security = off; SET bytea_output = hex; SET IntervalStyle = postgres; SET quote_all_identifiers = off";
                         connection.execute(settings).await.map(drop)
                     })
                 });

@@ -305,8 +305,8 @@ impl Builder<'_> {
             (ValueSource::Encrypted | ValueSource::AllEncrypted | ValueSource::Index, _) => value,
             // The text of a `bytea` would be hexadecimal digits. A byte that is no text is an error instead.
             (_, Dialect::Postgres) => format!(
-                "CASE WHEN CAST(pg_typeof({value}) AS text) = 'bytea' THEN decode('ff', 'hex') \
-                 ELSE convert_to(CAST({value} AS text), 'UTF8') END"
+                "CASE WHEN {} = 'bytea' THEN decode('ff', 'hex') ELSE convert_to(CAST({value} AS text), 'UTF8') END",
+                base_type(&value)
             ),
             // In a binary string, MariaDB would replace bytes that are not UTF-8.
             (_, Dialect::MySql) => format!(
@@ -326,7 +326,8 @@ impl Builder<'_> {
                 let value = match is_json {
                     true => format!("CAST({text} AS json)"),
                     false => format!(
-                        "CASE WHEN CAST(pg_typeof(c.{plaintext}) AS text) IN ('json', 'jsonb') THEN CAST({text} AS json) ELSE to_json({text}) END"
+                        "CASE WHEN {} IN ('json', 'jsonb') THEN CAST({text} AS json) ELSE to_json({text}) END",
+                        base_type(&format!("c.{plaintext}"))
                     ),
                 };
                 format!(
@@ -338,6 +339,12 @@ impl Builder<'_> {
             _ => format!("CAST({bytes} AS TEXT)"),
         }
     }
+}
+
+/// Returns PostgreSQL's name of a value's type. `COALESCE` turns a domain into its base type, and the setting
+/// `quote_all_identifiers` adds quotes.
+fn base_type(value: &str) -> String {
+    format!("TRIM(BOTH '\"' FROM CAST(pg_typeof(COALESCE({value}, NULL)) AS text))")
 }
 
 fn column_of(quoted: &Quoted, source: ValueSource) -> String {

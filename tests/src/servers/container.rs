@@ -227,22 +227,21 @@ fn fast(kind: Engine, request: ContainerRequest<GenericImage>) -> ContainerReque
         Engine::Mysql => "--tls-version=",
         _ => "--skip-ssl",
     };
-    match kind {
-        Engine::Postgres => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
-            "-c",
-            "fsync=off",
-            "-c",
-            "max_connections=200",
-        ]),
-        _ => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
+    let options: &[&str] = match kind {
+        Engine::Postgres => &["-c", "fsync=off", "-c", "max_connections=200"],
+        _ => &[
             no_tls,
             "--skip-log-bin",
             "--innodb-flush-log-at-trx-commit=0",
             "--skip-innodb-doublewrite",
             // Cases drop calls that connect, and the server blocks a host that does so too often.
             "--max-connect-errors=1000000",
-        ]),
-    }
+        ],
+    };
+    let more = kind.setting("OPTIONS").unwrap_or_default();
+    request
+        .with_mount(Mount::tmpfs_mount(data(kind)))
+        .with_cmd(options.iter().copied().chain(more.split_whitespace()))
 }
 
 /// Returns the container's own address if it can be reached. Behind Docker's proxy a request of more than 20

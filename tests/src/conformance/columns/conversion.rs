@@ -238,6 +238,10 @@ pub(super) async fn columns_that_had_any_type<S: ColumnShop>(
     let id = plaintext(shop, database, 1).await?.remove(0);
     let settings = Some(Settings::default());
     let column = shop.open_column::<S::User, Text>(&keyring(0)?, ADDRESS.into(), settings).await?;
+    if database.kind == Engine::Postgres {
+        database.execute("CREATE DOMAIN document AS jsonb")?;
+        database.execute("CREATE DOMAIN picture AS bytea")?;
+    }
     let (types, text_type, bytes_type): (&[_], _, _) = match database.kind {
         Engine::Postgres => (
             &[
@@ -249,9 +253,10 @@ pub(super) async fn columns_that_had_any_type<S: ColumnShop>(
                 ("JSONB", r#"{"a": 1.50}"#),
                 // In small letters, the caller does not say that it has JSON.
                 ("jsonb", r#"{"a": 1.50}"#),
+                ("document", r#"{"a": 1.50}"#),
             ],
             "TEXT",
-            "BYTEA",
+            "picture",
         ),
         Engine::Mysql | Engine::Mariadb => (
             &[
