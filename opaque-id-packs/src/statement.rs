@@ -456,25 +456,38 @@ impl Builder<'_> {
         })
     }
 
-    /// Deletes recent rows that still have the version of the list (I3). It skips locked rows.
-    pub(crate) fn delete_recent(self, rows: &[StoredRow]) -> Statement {
+    pub(crate) fn delete_row(self, id: u128, version: i64) -> Statement {
+        self.cached("delete row", &[Id(id), Integer(version)], &[], || {
+            format!("DELETE FROM {t}_recent WHERE id = :id0 AND version = :int1", t = self.name())
+        })
+    }
+
+    /// Deletes recent rows that still have the version of the list, if the server has this pack or one that
+    /// replaced it (I3). It skips locked rows.
+    pub(crate) fn delete_recent(self, pack: &StoredRow, rows: &[StoredRow]) -> Statement {
         let (t, skip) = (self.name(), self.skip());
-        self.cached("delete recent", &[List(rows)], &[], || {
-            let rows = self.list(0);
+        // Later versions have a greater upper half.
+        let before_later = pack.version | i64::from(u32::MAX);
+        let values = [Id(pack.id), Integer(pack.version), Integer(before_later), List(rows)];
+        self.cached("delete recent", &values, &[], || {
+            let rows = self.list(3);
+            let pack = format!(
+                "SELECT id FROM {t}_packs WHERE id = :id0 AND (version = :int1 OR version > :int2)"
+            );
             match self.dialect {
                 // With arrays and subqueries, PostgreSQL uses the index for any statistics.
                 Dialect::Postgres => format!(
                     "DELETE FROM {t}_recent WHERE id = ANY (ARRAY(SELECT r.id FROM {rows} AS l CROSS JOIN LATERAL \
-                     (SELECT id FROM {t}_recent WHERE id = l.id AND version = l.version{skip}) AS r))"
+                     (SELECT id FROM {t}_recent WHERE id = l.id AND version = l.version{skip}) AS r WHERE EXISTS ({pack})))"
                 ),
                 Dialect::MySql => format!(
-                    "DELETE r FROM (SELECT q.id FROM {rows} AS l STRAIGHT_JOIN {t}_recent AS q \
-                     ON q.id = l.id AND q.version = l.version LIMIT 18446744073709551615{skip}) AS free \
-                     STRAIGHT_JOIN {t}_recent AS r ON r.id = free.id"
+                    "DELETE r FROM (SELECT q.id FROM ({pack} LIMIT 1{skip}) AS p STRAIGHT_JOIN {rows} AS l \
+                     STRAIGHT_JOIN {t}_recent AS q ON q.id = l.id AND q.version = l.version \
+                     LIMIT 18446744073709551615{skip}) AS free STRAIGHT_JOIN {t}_recent AS r ON r.id = free.id"
                 ),
                 _ => format!(
                     "DELETE FROM {t}_recent WHERE rowid IN (SELECT r.rowid FROM {rows} AS l \
-                     CROSS JOIN {t}_recent AS r ON r.id = l.id AND r.version = l.version)"
+                     CROSS JOIN {t}_recent AS r ON r.id = l.id AND r.version = l.version WHERE EXISTS ({pack}))"
                 ),
             }
         })

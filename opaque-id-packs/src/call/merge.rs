@@ -200,7 +200,18 @@ impl Merge {
             return Ok(());
         }
         self.merged.packs += packs.len() as u64;
-        if let Some(from) = more {
+        let deleted = session.write(session.sql().delete_recent(&packs[0], &rows)).await?;
+        self.merged.rows += deleted;
+        let left = all.saturating_sub(deleted);
+        if left > 0 {
+            self.leave(task.pack, RowCount { rows: left, bytes: bytes * left / all }, true);
+            self.kept.extend(rows.iter().map(|row| ((row.id, row.version), self.passes)));
+            self.is_out_of_date = true;
+        }
+        if deleted == 0 {
+            // A failover may have undone the split, too.
+            self.leave_unmerged(task.pack);
+        } else if let Some(from) = more {
             // The remaining rows begin at `from`. They belong to the last pack that begins at or before
             // `from`, or to packs after it.
             let first = packs.iter().rposition(|pack| pack.id <= from);
@@ -210,14 +221,6 @@ impl Merge {
                 limit: task.limit,
                 is_overdue: false,
             }));
-        }
-        let deleted = session.write(session.sql().delete_recent(&rows)).await?;
-        self.merged.rows += deleted;
-        let left = all.saturating_sub(deleted);
-        if left > 0 {
-            self.leave(task.pack, RowCount { rows: left, bytes: bytes * left / all }, true);
-            self.kept.extend(rows.iter().map(|row| ((row.id, row.version), self.passes)));
-            self.is_out_of_date = true;
         }
         Ok(())
     }

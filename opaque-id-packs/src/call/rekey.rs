@@ -30,8 +30,8 @@ pub struct Rekeyed {
     pub lost: u64,
     /// The number of dictionaries that a sweep has deleted.
     pub dictionaries: u64,
-    /// The number of old dictionaries that a sweep has kept: something could not be encrypted again, values of
-    /// a column only now were, or the current dictionary is too new.
+    /// The number of old dictionaries that a sweep has kept: something could not be encrypted again or only now
+    /// was, or the current dictionary is too new.
     pub dictionaries_left: u64,
 }
 
@@ -198,10 +198,10 @@ impl Run {
         }))
     }
 
-    /// Deletes the dictionaries before the one that was current when the walk began. All bodies must be
-    /// encrypted again, and no client may have trained another dictionary meanwhile or still write with the
-    /// old ones. An application may write back a value of a column that it has read before this run. A
-    /// transaction does not see the writes of others.
+    /// Deletes the dictionaries before the one that was current when the walk began. This run must have found
+    /// all bodies encrypted again, because a failover can undo its own writes, and an application may write
+    /// back a value of a column that it has read before. No client may have trained another dictionary
+    /// meanwhile or still write with the old ones. A transaction does not see the writes of others.
     async fn delete_dictionaries(
         &mut self,
         session: &mut Session,
@@ -214,7 +214,7 @@ impl Run {
         let age = session.unix_seconds().await?.saturating_sub(contents.dictionary_since);
         let is_unused = self.problem.is_none()
             && self.rekeyed.lost == 0
-            && (column.is_none() || self.rekeyed.rows == 0)
+            && self.rekeyed.packs + self.rekeyed.rows == 0
             && contents.dictionary == dictionary
             && age >= unused_for.as_secs()
             && !session.is_in_transaction();

@@ -46,7 +46,7 @@ async fn restore_row(
 ) -> Result<bool, TableError> {
     leave_erased(session, &mut rows).await?;
     let write = match rows.into_iter().next() {
-        None => session.sql().delete_recent(&[StoredRow::new(first, version, Vec::new())]),
+        None => session.sql().delete_row(first, version),
         Some((key, value)) => {
             let row = Row::Value(value);
             let view = session.view()?;

@@ -19,6 +19,7 @@ impl Calls {
     pub fn configure(&self, settings: Settings) -> PackCall<'static, ()> {
         self.connected(async move |mut session| {
             write(&mut session, |contents| contents.settings = settings.clone()).await?;
+            session.learn().await?;
             session.end(()).await
         })
     }
@@ -35,6 +36,7 @@ impl Calls {
                 }
                 let key = session.table.derive_index()?;
                 write(&mut session, |contents| contents.keep_index(&key)).await?;
+                session.learn().await?;
             }
             session.end(()).await
         })
@@ -106,7 +108,7 @@ async fn write(
         session.table.check_change(&state.contents, &contents)?;
         let new = session.table.encrypt_settings(state.version + 1, &contents)?;
         if session.write(session.sql().update_meta(&new)).await? > 0 {
-            return session.learn().await.map(|_| ());
+            return Ok(());
         }
         attempts.wait_after_loss(session).await?;
     }
@@ -118,7 +120,7 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError>
         return Err(session.table.in_transaction("`train`"));
     }
     let mut attempts = Attempts::default();
-    let added = loop {
+    let (added, stored) = loop {
         session.learn().await?;
         let id = session.state()?.last_dictionary.checked_add(1);
         let full = "expected room for another dictionary, found 65,535";
@@ -126,7 +128,7 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError>
         let stored = session.table.encrypt_meta(id, next_version(0), dictionary)?;
         // Another client may have added one with the same number.
         if session.write_unless_duplicate(session.sql().insert_meta(&stored)).await? > 0 {
-            break id;
+            break (id, stored);
         }
         attempts.wait_after_loss(session).await?;
     };
@@ -138,5 +140,8 @@ async fn add(session: &mut Session, dictionary: &[u8]) -> Result<(), TableError>
             contents.dictionary_since = now;
         }
     })
-    .await
+    .await?;
+    // A failover between the two writes may have lost the dictionary.
+    session.write_unless_duplicate(session.sql().insert_meta(&stored)).await?;
+    session.learn().await.map(drop)
 }
