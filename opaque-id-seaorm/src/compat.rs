@@ -14,11 +14,11 @@ pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'stati
 
 #[cfg(feature = "mapping")]
 pub(crate) mod mapping {
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     use std::sync::Arc;
 
     use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     use sea_orm::{DatabaseConnection, DatabaseConnectionType, RuntimeErr, sqlx};
 
     pub(crate) async fn execute(
@@ -35,17 +35,27 @@ pub(crate) mod mapping {
         on.query_all_raw(statement).await
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_postgres(connection: &DatabaseConnection) -> bool {
+        matches!(connection.inner, DatabaseConnectionType::SqlxPostgresPoolConnection(_))
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn sql(text: &Arc<str>) -> sqlx::AssertSqlSafe<Arc<str>> {
+        sqlx::AssertSqlSafe(text.clone())
+    }
+
     #[cfg(feature = "mysql")]
     pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
         matches!(connection.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_))
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql {
         sqlx::raw_sql(sqlx::AssertSqlSafe(text))
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
         DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
     }

@@ -13,7 +13,7 @@ pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'stati
 #[cfg(feature = "mapping")]
 pub(crate) mod mapping {
     use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};
 
     pub(crate) async fn execute(
@@ -30,17 +30,27 @@ pub(crate) mod mapping {
         on.query_all(statement).await
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_postgres(connection: &DatabaseConnection) -> bool {
+        matches!(connection, DatabaseConnection::SqlxPostgresPoolConnection(_))
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn sql(text: &std::sync::Arc<str>) -> &str {
+        text
+    }
+
     #[cfg(feature = "mysql")]
     pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
         matches!(connection, DatabaseConnection::SqlxMySqlPoolConnection(_))
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql<'_> {
         sqlx::raw_sql(text)
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
         DbErr::Query(RuntimeErr::SqlxError(error))
     }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub(crate) mod run;
 pub(crate) mod sequence;
 pub(crate) mod uuid_map;

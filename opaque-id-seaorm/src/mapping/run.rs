@@ -2,10 +2,10 @@ use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use sea_orm::sqlx::pool::PoolConnection;
 #[cfg(feature = "postgres")]
 use sea_orm::sqlx::postgres::PgDatabaseError;
-#[cfg(feature = "mysql")]
-use sea_orm::sqlx::{MySql, MySqlPool, pool::PoolConnection};
 #[cfg(feature = "sqlite")]
 use sea_orm::sqlx::{error::DatabaseError, sqlite::SqliteError};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
@@ -20,10 +20,9 @@ pub trait SupportedConnection: ConnectionTrait {
     /// The flag of a transaction.
     const IN_TRANSACTION: bool;
 
-    /// Returns the pool of MySQL's driver, unless it is a transaction.
-    #[cfg(feature = "mysql")]
+    /// Returns the pool, unless it is a transaction.
     #[doc(hidden)]
-    fn mysql_pool(&self) -> Option<&MySqlPool> {
+    fn pool(&self) -> Option<&DatabaseConnection> {
         None
     }
 }
@@ -31,9 +30,8 @@ pub trait SupportedConnection: ConnectionTrait {
 impl SupportedConnection for DatabaseConnection {
     const IN_TRANSACTION: bool = false;
 
-    #[cfg(feature = "mysql")]
-    fn mysql_pool(&self) -> Option<&MySqlPool> {
-        compat::is_mysql(self).then(|| self.get_mysql_connection_pool())
+    fn pool(&self) -> Option<&DatabaseConnection> {
+        Some(self)
     }
 }
 
@@ -67,22 +65,29 @@ pub async fn run<O: SupportedConnection, T, E: Send>(
     drive_async(&mut Connection::acquire(on).await?, state, call).await
 }
 
-/// All statements of a call run on this connection.
-struct Connection<'o, O> {
-    on: &'o O,
+/// All statements of a call run on this connection. SQLite has no servers that may change between them.
+enum Connection<'o, O> {
+    Direct(&'o O),
+    #[cfg(feature = "postgres")]
+    Postgres(PoolConnection<sea_orm::sqlx::Postgres>),
     #[cfg(feature = "mysql")]
-    pooled: Option<PoolConnection<MySql>>,
+    MySql(PoolConnection<sea_orm::sqlx::MySql>),
 }
 
 impl<'o, O: SupportedConnection> Connection<'o, O> {
     async fn acquire(on: &'o O) -> Result<Self, DbErr> {
-        Ok(Self {
-            on,
+        Ok(match on.pool() {
+            #[cfg(feature = "postgres")]
+            Some(pool) if compat::is_postgres(pool) => {
+                let pool = pool.get_postgres_connection_pool();
+                Self::Postgres(pool.acquire().await.map_err(compat::query_error)?)
+            }
             #[cfg(feature = "mysql")]
-            pooled: match on.mysql_pool() {
-                Some(pool) => Some(pool.acquire().await.map_err(compat::query_error)?),
-                None => None,
-            },
+            Some(pool) if compat::is_mysql(pool) => {
+                let pool = pool.get_mysql_connection_pool();
+                Self::MySql(pool.acquire().await.map_err(compat::query_error)?)
+            }
+            _ => Self::Direct(on),
         })
     }
 }
@@ -91,13 +96,13 @@ impl<O: SupportedConnection> AsyncRunner for Connection<'_, O> {
     type Error = DbErr;
 
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (DbErr, Failure)> {
-        #[cfg(feature = "mysql")]
-        let answer = match &mut self.pooled {
-            Some(connection) => super::mysql::run(connection, statement).await,
-            None => run_one(self.on, statement).await,
+        let answer = match self {
+            Self::Direct(on) => run_one(*on, statement).await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(connection) => super::postgres::run(connection, statement).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(connection) => super::mysql::run(connection, statement).await,
         };
-        #[cfg(not(feature = "mysql"))]
-        let answer = run_one(self.on, statement).await;
         answer.map_err(|error| {
             let failure = failure(&error);
             (error, failure)
@@ -106,7 +111,7 @@ impl<O: SupportedConnection> AsyncRunner for Connection<'_, O> {
 
     fn discard(&mut self) {
         #[cfg(feature = "mysql")]
-        if let Some(connection) = &mut self.pooled {
+        if let Self::MySql(connection) = self {
             connection.close_on_drop();
         }
     }
