@@ -141,7 +141,7 @@ macro_rules! encrypted_column {
                 }
 
                 /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
-                /// [groups](crate#groups). Otherwise it runs no statement. After a rollback, encrypt again.
+                /// [groups](crate#groups). Otherwise it runs no statement. After a rollback or a lost connection, encrypt again.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError), also if the group is erased.

@@ -93,8 +93,9 @@ where
         <ReprOf<T> as PgHasArrayType>::array_type_info()
     }
 
+    // A narrow array has another type than the one that is written.
     fn array_compatible(ty: &PgTypeInfo) -> bool {
-        <ReprOf<T> as PgHasArrayType>::array_compatible(ty)
+        TypeInfo::name(ty).strip_suffix("[]").is_some_and(ReprOf::<T>::is_column_type)
     }
 }
 

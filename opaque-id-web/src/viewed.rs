@@ -4,8 +4,9 @@ use opaque_id_core::{IntoView, Keyring};
 
 /// A JSON response with ids that the request's keyring seals, so that a handler needs no keyring.
 ///
-/// In axum, the layer `lend_keyring` must be around the handler. Otherwise the response is 500, and the log
-/// names the layer. In actix-web, the keyring is the one of the extractors.
+/// In axum, the layer `lend_keyring` must be around the handler. In actix-web, the keyring is the one of the
+/// extractors. Without it, the log names the remedy, and the response is an error with the status 500, unless
+/// the handler sets another one.
 ///
 /// ```
 /// use opaque_id_core::{Internal, OpaqueId, View};

@@ -1,7 +1,9 @@
 //! Features of SeaORM alone: save, both entity formats, relations, schemas from entities, arrays.
 
+use opaque_id_packs::{ByKey, Json, Settings};
 use opaque_id_seaorm::migration::{create_map, create_sequences, drop_map, drop_sequences};
 use opaque_id_seaorm::{External, Internal, UuidMap};
+use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
 #[cfg(feature = "older")]
 use sea_orm::sea_query::extension::postgres::PgFunc;
@@ -14,13 +16,16 @@ use crate::entity::{earlier_team, earlier_user, number, team, unsigned_number, u
 use crate::mapping::Invoice;
 use crate::migration;
 use crate::shop::{SeaOrmShop, create_table, one};
+use opaque_id_tests::conformance::packs::{PackShop, keyring};
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
-use opaque_id_tests::conformance::shop::Shop;
-use opaque_id_tests::{Result, cases};
+use opaque_id_tests::conformance::shop::{Shop, generate};
+use opaque_id_tests::database::Database;
+use opaque_id_tests::engine::Engine;
+use opaque_id_tests::{Result, cases, sql};
 
 pub(crate) fn cases() -> Cases {
-    cases! {
+    let mut cases: Cases = cases! {
         SeaOrmShop, |shop, database, case| {
             shop.create_tables(database).await?;
             case(&shop.connection).await
@@ -35,7 +40,39 @@ pub(crate) fn cases() -> Cases {
         list_as_one_parameter
         migrate_down
         tables_of_entities
+    };
+    let of_databases: Cases = cases! {
+        SeaOrmShop, |shop, database, case| case(&shop, database).await;
+        a_call_keeps_its_connection
+    };
+    cases.extend(of_databases);
+    cases
+}
+
+/// After a failover, another connection of the pool may lead to a server without the first half of the call.
+async fn a_call_keeps_its_connection(shop: &SeaOrmShop, database: &Database) -> Verdict {
+    if database.kind != Engine::Postgres {
+        return Ok(NotApplicable);
     }
+    database.execute(&SeaOrmShop::create_packs::<user::Model, ByKey, Json>(Dialect::Postgres))?;
+    let [old, new] = [keyring(0)?, keyring(1)?];
+    let settings = Settings::default;
+    let packs = shop.open_packs::<user::Model, ByKey, Json>(&old, settings()).await?;
+    shop.put_all(&packs, &[(generate(), "one".to_owned()), (generate(), "two".to_owned())]).await?;
+    let packs = shop.open_packs::<user::Model, ByKey, Json>(&new, settings()).await?;
+    let url = database.url.clone();
+    let close = move |_| {
+        sql::execute(
+            Engine::Postgres,
+            &url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        .expect("a second connection");
+    };
+    assert!(shop.rekey(&packs, close).await.is_err());
+    assert!(shop.rekey(&packs, |_| {}).await?.rows > 0);
+    Ok(Passed)
 }
 
 async fn add_team(db: &DatabaseConnection, name: &str) -> Result<team::Model> {

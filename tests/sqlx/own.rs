@@ -6,7 +6,7 @@ use opaque_id_sqlx::{External, IdNewtype, Internal, OpaqueId};
 use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
 
 use crate::macros;
-use crate::shop::{SqlxShop, User};
+use crate::shop::{SqlxShop, Team, User};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
@@ -224,6 +224,10 @@ fn arrays(database: &Database) -> Verdict {
             .fetch_one(&shop.pool)
             .await?;
         assert_eq!(with_null, [Some(ids[0]), None]);
+        // An array of a narrow column.
+        let narrow: Vec<Internal<Team>> =
+            sqlx::query_scalar("SELECT ARRAY[7::int4]").fetch_one(&shop.pool).await?;
+        assert_eq!(narrow, [Internal::from_key(7)?]);
         Ok(Passed)
     })
 }

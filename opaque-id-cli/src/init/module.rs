@@ -71,7 +71,7 @@ impl Module {
 
 /// Returns a name with its last word in the singular, by the usual rules.
 fn singular(name: &str) -> String {
-    let ends = "ies:y sses:ss shes:sh ches:ch xes:x ss:ss us:us is:is s:".split(' ');
+    let ends = "aliases:alias alias:alias statuses:status ies:y sses:ss shes:sh ches:ch xes:x ss:ss us:us is:is s:".split(' ');
     let mut ends = ends.filter_map(|end| end.split_once(':'));
     let single = ends.find_map(|(plural, end)| Some(name.strip_suffix(plural)?.to_owned() + end));
     single.unwrap_or(name.to_owned())

@@ -107,6 +107,9 @@ fn init_writes_sqlx_toml_for_macros_and_overwrites_nothing() {
     assert!(contents(&folder) == before && !good(&again).contains("wrote"));
     assert_eq!(stderr(&again).matches("exists and stays as it is").count(), 2);
     assert!(stderr(&again).contains("src/ids.rs has no type for users"), "{}", stderr(&again));
+    // A type with another name.
+    folder.write("src/ids.rs", "/// A row of `users`.\npub struct Person;");
+    assert!(!stderr(&folder.run(&line)).contains("no type for users"));
     folder.write("Cargo.toml", "[workspace]");
     refuses(&folder.run(&line), 2, "found a workspace");
 }

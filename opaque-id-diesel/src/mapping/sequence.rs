@@ -9,8 +9,8 @@ use super::run_async::{AsyncSupportedBackend, run_async};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one
-    /// round trip per thousand keys. No number is allocated twice. If a process ends, its unused numbers are
-    /// gaps.
+    /// round trip per thousand keys. No number is allocated twice, except after a failover that lost it. If a
+    /// process ends, its unused numbers are gaps.
     ///
     /// Its calls require a connection outside of a transaction, because a rollback would allow the
     /// transaction's numbers to be allocated again. `AsyncSequence` (feature `async`) is the same for

@@ -5,8 +5,8 @@ use super::run::{SupportedDatabase, run};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one
-    /// round trip per thousand keys. No number is allocated twice. If a process ends, its unused numbers are
-    /// gaps.
+    /// round trip per thousand keys. No number is allocated twice, except after a failover that lost it. If a
+    /// process ends, its unused numbers are gaps.
     ///
     /// Its calls accept only a pool, because the rollback of a transaction would allow its numbers to be
     /// allocated again.

@@ -151,7 +151,7 @@ fn a_state_is_shared_and_an_extractor_is_optional() {
     assert_eq!(server.get(&format!("/typed/{user}/x")).status, 400);
 }
 
-/// A view without its layer is not a success, even with a status in a tuple.
+/// A view without its layer is an error, but not in its status.
 #[test]
 fn a_view_has_the_status_of_its_tuple() {
     let view = async || (StatusCode::CREATED, [("x-a", "b")], Viewed::by(|_| 7));
