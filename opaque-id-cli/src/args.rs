@@ -461,8 +461,8 @@ pub(crate) enum Packs {
     /// Remove the data of erased groups from packs, and delete the dictionaries that nothing needs
     ///
     /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or
-    /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. If that is
-    /// nothing, it deletes the old dictionaries. The application may run meanwhile. The exit status is 1 if
+    /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. If everything
+    /// had the current dictionary, it deletes the old ones. The application may run meanwhile. The exit status is 1 if
     /// something is left: a pack that is locked, or a dictionary.
     #[command(after_help = "Examples:\n  \
         opaque-id packs sweep --prefix event events\n  \

@@ -125,6 +125,25 @@ fn a_sweep_keeps_dictionaries_beside_training() -> Result {
     Ok(())
 }
 
+/// Bodies that are rewritten for erased groups already have the current dictionary.
+#[test]
+fn a_sweep_beside_erasures_deletes_dictionaries() -> Result {
+    let mut world = World::<InThree>::with(keyring()?, false)?;
+    let table = world.tables[0].clone();
+    let rows = Vec::from_iter((0..60).map(|key| (id(key.into()), value(key))));
+    world.put_all(&table, &rows)?;
+    for _ in 0..2 {
+        let samples = (0..2_000).map(|key| Ok(similar(key).into())).collect();
+        world.finish_outside(table.train_from(samples, 1_024))?;
+        world.merge(&table)?;
+    }
+    world.finish_outside(table.rekey(None, None, |_| {}))?;
+    world.finish_outside(table.erase(Group::new(0)))?;
+    let swept = world.finish_outside(table.rekey(None, Some(Duration::ZERO), |_| {}))?;
+    assert!(swept.packs > 0 && swept.dictionaries == 1, "{swept:?}");
+    Ok(())
+}
+
 /// On MySQL at READ COMMITTED, a locking read that waits for a pack sees its split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {

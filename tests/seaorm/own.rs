@@ -66,7 +66,7 @@ async fn a_call_keeps_its_connection(shop: &SeaOrmShop, database: &Database) -> 
             Engine::Postgres,
             &url,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = current_user",
         )
         .expect("a second connection");
     };

@@ -369,8 +369,8 @@ async fn rekey<K: ShownKey>(
     writeln!(out, "{dictionaries} old dictionaries deleted")?;
     if left > 0 {
         let note = format!(
-            "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, nothing is \
-             locked, and no process has a value that it read before",
+            "{left} old dictionaries are left: run the command again, which deletes them if nothing is locked or to be encrypted \
+             again, and the current one has been current for {} seconds",
             unused_for.as_secs()
         );
         output::warn(&[note])?;

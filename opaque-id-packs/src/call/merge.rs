@@ -208,8 +208,8 @@ impl Merge {
             self.kept.extend(rows.iter().map(|row| ((row.id, row.version), self.passes)));
             self.is_out_of_date = true;
         }
-        if deleted == 0 {
-            // A failover may have undone the split, too.
+        if deleted == 0 && packs.len() > 1 {
+            // A failover may have undone the split.
             self.leave_unmerged(task.pack);
         } else if let Some(from) = more {
             // The remaining rows begin at `from`. They belong to the last pack that begins at or before

@@ -47,7 +47,8 @@ impl Calls {
         let (column, progress) = (column.cloned(), Box::new(progress));
         self.connected(async move |mut session| {
             let is_sweep = unused_for.is_some();
-            let mut run = Run { is_sweep, progress, rekeyed: Rekeyed::default(), problem: None };
+            let rekeyed = Rekeyed::default();
+            let mut run = Run { is_sweep, progress, rekeyed, found_old: false, problem: None };
             run.rekey_meta(&mut session).await?;
             if session.state()?.groups.is_some() {
                 run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
@@ -84,6 +85,8 @@ struct Run {
     /// Receives the number of bodies that are done.
     progress: Box<dyn FnMut(u64) + Send>,
     rekeyed: Rekeyed,
+    /// Whether it has read a body under another secret or dictionary.
+    found_old: bool,
     /// The run continues with the other bodies.
     problem: Option<TableError>,
 }
@@ -115,6 +118,7 @@ impl Run {
             let header = if reads_all { &EVERY_BODY[..] } else { &current };
             let Some(bodies) = walk.next(session, header).await? else { return Ok(()) };
             for stored in bodies {
+                self.found_old |= !is_key && !stored.body.starts_with(&current);
                 let result = match self.rewrite(session, source, &stored) {
                     Ok(None) => continue,
                     Ok(Some(write)) => match source {
@@ -199,7 +203,7 @@ impl Run {
     }
 
     /// Deletes the dictionaries before the one that was current when the walk began. This run must have found
-    /// all bodies encrypted again, because a failover can undo its own writes, and an application may write
+    /// that all bodies are current, because a failover can undo its own writes, and an application may write
     /// back a value of a column that it has read before. No client may have trained another dictionary
     /// meanwhile or still write with the old ones. A transaction does not see the writes of others.
     async fn delete_dictionaries(
@@ -214,7 +218,7 @@ impl Run {
         let age = session.unix_seconds().await?.saturating_sub(contents.dictionary_since);
         let is_unused = self.problem.is_none()
             && self.rekeyed.lost == 0
-            && self.rekeyed.packs + self.rekeyed.rows == 0
+            && !self.found_old
             && contents.dictionary == dictionary
             && age >= unused_for.as_secs()
             && !session.is_in_transaction();

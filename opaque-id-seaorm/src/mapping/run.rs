@@ -2,12 +2,12 @@ use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-use sea_orm::sqlx::pool::PoolConnection;
 #[cfg(feature = "postgres")]
 use sea_orm::sqlx::postgres::PgDatabaseError;
 #[cfg(feature = "sqlite")]
 use sea_orm::sqlx::{error::DatabaseError, sqlite::SqliteError};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use sea_orm::{ConnAcquireErr, sqlx::pool::PoolConnection};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use sea_orm::{RuntimeErr, SqlxError};
@@ -80,15 +80,25 @@ impl<'o, O: SupportedConnection> Connection<'o, O> {
             #[cfg(feature = "postgres")]
             Some(pool) if compat::is_postgres(pool) => {
                 let pool = pool.get_postgres_connection_pool();
-                Self::Postgres(pool.acquire().await.map_err(compat::query_error)?)
+                Self::Postgres(pool.acquire().await.map_err(acquire_error)?)
             }
             #[cfg(feature = "mysql")]
             Some(pool) if compat::is_mysql(pool) => {
                 let pool = pool.get_mysql_connection_pool();
-                Self::MySql(pool.acquire().await.map_err(compat::query_error)?)
+                Self::MySql(pool.acquire().await.map_err(acquire_error)?)
             }
             _ => Self::Direct(on),
         })
+    }
+}
+
+/// SeaORM's own calls return the same errors.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn acquire_error(error: SqlxError) -> DbErr {
+    match error {
+        SqlxError::PoolTimedOut => DbErr::ConnectionAcquire(ConnAcquireErr::Timeout),
+        SqlxError::PoolClosed => DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed),
+        error => compat::query_error(error),
     }
 }
 
