@@ -369,8 +369,8 @@ async fn rekey<K: ShownKey>(
     writeln!(out, "{dictionaries} old dictionaries deleted")?;
     if left > 0 {
         let note = format!(
-            "{left} old dictionaries are left: run the command again, which deletes them if nothing is locked or to be encrypted \
-             again, and the current one has been current for {} seconds",
+            "{left} old dictionaries are left: run the command again when nothing is locked or old, and the current one has been current \
+             for {} seconds",
             unused_for.as_secs()
         );
         output::warn(&[note])?;
