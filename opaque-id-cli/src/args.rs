@@ -462,8 +462,8 @@ pub(crate) enum Packs {
     ///
     /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or
     /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. If everything
-    /// had the current dictionary, it deletes the old ones. The application may run meanwhile. The exit status is 1 if
-    /// something is left: a pack that is locked, or a dictionary.
+    /// already had the current dictionary, it deletes the old ones. The application may run meanwhile. The
+    /// exit status is 1 if something is left: a pack that is locked, or a dictionary.
     #[command(after_help = "Examples:\n  \
         opaque-id packs sweep --prefix event events\n  \
         opaque-id packs sweep --prefix cust --column customers.notes --unused-for 86400 customers_notes")]

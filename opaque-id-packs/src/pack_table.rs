@@ -343,8 +343,9 @@ macro_rules! pack_table {
 
                 /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows of
                 /// erased groups. If everything already had the current dictionary, and it has been current
-                /// for at least `unused_for`, it deletes the others. The result has the number of packs and rows that others have
-                /// locked or changed, and of remaining dictionaries. Call it again until both are 0.
+                /// for at least `unused_for`, it deletes the others. The result has the number of packs and
+                /// rows that others have locked or changed, and of remaining dictionaries. Call it again until
+                /// both are 0.
                 ///
                 /// Choose an hour, or longer than the longest transaction. A client that has asked the server
                 /// within ten minutes may still write with the previous dictionary.

@@ -61,8 +61,8 @@ pub(crate) fn run(
     }
     let ids = read(file)?;
     for (table, name) in &module.types {
-        let [row, type_] = [format!("/// A row of `{table}`."), format!("struct {name};")];
-        if ids.as_ref().is_some_and(|ids| !ids.contains(&row) && !ids.contains(&type_)) {
+        let [row, item] = [format!("/// A row of `{table}`."), format!("struct {name};")];
+        if ids.as_ref().is_some_and(|ids| !ids.contains(&row) && !ids.contains(&item)) {
             notes.push(format!("{file} has no type for {table}: --dry-run shows one"));
         }
     }
