@@ -208,7 +208,8 @@ fn docs() -> Result {
 fn api() -> Result {
     let path = path_with("cargo-public-api@0.52.0")?;
     for package in with_promises()? {
-        let mut list = nightly(&format!("public-api --all-features -sss --package {package}"));
+        let mut list =
+            json_nightly(&format!("public-api --all-features -sss --package {package}"))?;
         list.env("PATH", &path);
         fs::write(root().join(API).join(package + ".txt"), output(list)?)?;
     }
@@ -223,17 +224,24 @@ fn api() -> Result {
     }
 }
 
-/// The tool reads the output of this nightly only.
-fn external_types() -> Result {
+/// The tools read the JSON of this nightly's rustdoc, and other nightlies show the standard library's items under other paths.
+fn json_nightly(words: &str) -> Result<Command> {
     const NIGHTLY: &str = "nightly-2026-03-20";
     run(rustup(&format!("toolchain install {NIGHTLY} --profile=minimal")))?;
+    let mut command = cargo_of(NIGHTLY, words);
+    command.env("CARGO_TARGET_DIR", target_dir().join(NIGHTLY));
+    Ok(command)
+}
+
+fn external_types() -> Result {
     let path = path_with("cargo-check-external-types@0.5.0")?;
     let mut failed = manifests::with_signatures()?;
     failed.retain(|package| {
-        let mut check = cargo_of(NIGHTLY, "check-external-types --all-features");
-        check.env("CARGO_TARGET_DIR", target_dir().join(NIGHTLY));
-        check.env("PATH", &path).current_dir(root().join(package));
-        run(check).is_err()
+        let check = json_nightly("check-external-types --all-features").and_then(|mut check| {
+            check.env("PATH", &path).current_dir(root().join(package));
+            run(check)
+        });
+        check.is_err()
     });
     match failed.is_empty() {
         true => Ok(()),
