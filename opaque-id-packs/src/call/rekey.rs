@@ -30,8 +30,8 @@ pub struct Rekeyed {
     pub lost: u64,
     /// The number of dictionaries that a sweep has deleted.
     pub dictionaries: u64,
-    /// The number of old dictionaries that a sweep has kept: something could not be encrypted again or only now
-    /// was, or the current dictionary is too new.
+    /// The number of old dictionaries that a sweep has kept, because it had to encrypt something again, or
+    /// because the current dictionary is too new.
     pub dictionaries_left: u64,
 }
 
