@@ -712,7 +712,7 @@ fn lose_each_commit<E: Encoding<Vec<u8>>>(
             return Ok(lost);
         }
         copy(&mut world, "before", "entries")?;
-        // An error is an answer too.
+        // The call may fail.
         let ended = world.end(call).map_err(|problem| problem.to_string());
         let table = world.table(None).map_err(|problem| format!("{lost}, {ended:?}: {problem}"))?;
         let found = world.finish_outside(table.get(&ids))?;

@@ -65,7 +65,7 @@ pub async fn run<O: SupportedConnection, T, E: Send>(
     drive_async(&mut Connection::acquire(on).await?, state, call).await
 }
 
-/// All statements of a call run on this connection. SQLite has no servers that may change between them.
+/// All statements of a call run on this connection. SQLite has no server that a failover could replace.
 enum Connection<'o, O> {
     Direct(&'o O),
     #[cfg(feature = "postgres")]
