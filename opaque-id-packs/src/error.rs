@@ -261,6 +261,15 @@ pub enum TableError {
         /// The name.
         table: String,
     },
+    /// A table has lost its primary key, so that it may have two rows of one id. `CREATE TABLE … AS SELECT` copies none.
+    #[error(
+        "expected a primary key over id of {table}, found none: stop the application and add it, or recreate the table as `create_sql` does"
+    )]
+    #[non_exhaustive]
+    PrimaryKey {
+        /// The table.
+        table: String,
+    },
     /// Other clients changed the same row or pack on every attempt. On MySQL the transaction may also have
     /// written through a pack that others had split since it began.
     #[error(

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use opaque_id_sql::Dialect;
+use opaque_id_sql::catalog::{MissingIndex, primary_key};
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value};
 
 pub(crate) use self::builder::Builder;
@@ -84,11 +85,8 @@ impl Statements {
 
     #[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
     pub(crate) fn drop_sql(name: &str, rows: Option<IdColumn>, is_grouped: bool) -> String {
-        let has_rows = rows.is_some();
-        let tables =
-            [("recent", has_rows), ("packs", has_rows), ("meta", true), ("keys", is_grouped)];
-        let tables = tables.into_iter().filter(|(_, exists)| *exists);
-        tables.map(|(suffix, _)| format!("DROP TABLE {name}_{suffix};\n")).collect()
+        let tables = tables(rows.is_some(), is_grouped);
+        tables.map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
     }
 
     pub(crate) fn on(&self, dialect: Dialect) -> Builder<'_> {
@@ -502,6 +500,24 @@ impl Builder<'_> {
         self.is_mysql().then(|| self.cached("binlog", &[], columns, || SQL.to_owned()))
     }
 
+    /// Reads the names of tables without a primary key, because MySQL would insert a row again instead of
+    /// replacing it.
+    pub(crate) fn no_primary_keys(self, has_rows: bool, is_grouped: bool) -> Statement {
+        let missing = |suffix| {
+            let table = &*format!("{}_{suffix}", self.name());
+            let missing =
+                MissingIndex { label: table, table, columns: "id", is_unique: true, name: None };
+            let sql = missing.sql(self.dialect);
+            match self.dialect {
+                Dialect::Sqlite => format!("{sql} AND {} IS NOT 'id'", primary_key(table)),
+                _ => sql,
+            }
+        };
+        let missing: Vec<_> = tables(has_rows, is_grouped).map(missing).collect();
+        let sql = missing.join(" UNION ALL ") + self.dialect.all_rows();
+        Statement::new(sql, Vec::new(), &[Column::Text, Column::Text])
+    }
+
     pub(crate) fn unix_seconds(self) -> Statement {
         self.cached("time", &[], &[Column::Integer], || {
             let seconds = match self.dialect {
@@ -612,6 +628,11 @@ impl Builder<'_> {
             )
         })
     }
+}
+
+fn tables(has_rows: bool, is_grouped: bool) -> impl Iterator<Item = &'static str> {
+    let tables = [("recent", has_rows), ("packs", has_rows), ("meta", true), ("keys", is_grouped)];
+    tables.into_iter().filter_map(|(suffix, exists)| exists.then_some(suffix))
 }
 
 fn version_of<'p>(key: Option<(u128, i64)>) -> impl Iterator<Item = Parameter<'p>> {

@@ -6,6 +6,9 @@
 #[cfg(feature = "mapping")]
 #[doc(hidden)]
 pub mod call;
+#[cfg(feature = "mapping")]
+#[doc(hidden)]
+pub mod catalog;
 /// The SQL dialects of the databases.
 pub mod dialect;
 #[cfg(feature = "mapping")]

@@ -29,10 +29,12 @@ impl Calls {
         contents: Option<TableMetadata>,
         is_column: bool,
     ) -> Result<PackCall<'static, Self>, TableError> {
+        // A tool also reads a backup, and its tables may have lost their primary keys.
+        let keyed_rows = expected.is_some().then_some(!is_column);
         let table = Table::new(keyring, domain, name, ids, expected)?;
         let first = contents.map(|contents| First::new(&table, &contents, is_column));
         let (calls, first) = (Self { table: Arc::new(table) }, first.transpose()?);
-        Ok(calls.call(|session| open(session, first)).map(|()| calls))
+        Ok(calls.call(|session| open(session, first, keyed_rows)).map(|()| calls))
     }
 
     /// With settings, the call writes them if the table is new.
@@ -71,7 +73,11 @@ impl First {
     }
 }
 
-async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableError> {
+async fn open(
+    session: Disconnected,
+    first: Option<First>,
+    keyed_rows: Option<bool>,
+) -> Result<(), TableError> {
     let mut session = session.connect().await;
     if !session.learn().await? {
         let first = first.as_ref().ok_or_else(|| session.table.not_created())?;
@@ -82,6 +88,11 @@ async fn open(session: Disconnected, first: Option<First>) -> Result<(), TableEr
         if !session.learn().await? {
             return Err(session.table.settings_missing());
         }
+    }
+    if let Some(has_rows) = keyed_rows
+        && let Some(problem) = session.no_primary_keys(has_rows).await?.pop()
+    {
+        return Err(problem);
     }
     match first {
         Some(First { pack: Some(pack), is_grouped: true, .. }) => {

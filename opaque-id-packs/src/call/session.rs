@@ -139,6 +139,20 @@ impl Session {
         Ok(())
     }
 
+    /// Returns the tables that have lost their primary keys.
+    pub(super) async fn no_primary_keys(
+        &mut self,
+        has_rows: bool,
+    ) -> Result<Vec<TableError>, TableError> {
+        let statement = self.sql().no_primary_keys(has_rows, self.table.is_grouped());
+        let answer = self.session.run(statement).await;
+        let problem = |cells: Vec<Cell>| match &cells[..] {
+            [Cell::Text(table), _] => TableError::PrimaryKey { table: table.clone() },
+            _ => self.table.wrong_columns(),
+        };
+        Ok(self.read_rows(answer)?.into_iter().map(problem).collect())
+    }
+
     /// A replica that repeats a merger's statements would not skip rows that were locked on the primary, and
     /// would lose them.
     pub(super) async fn check_binlog(&mut self) -> Result<(), TableError> {

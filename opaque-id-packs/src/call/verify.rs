@@ -74,6 +74,8 @@ impl Calls {
             let mut run = Run::default();
             let meta = session.read_meta().await?;
             session.table.verify_meta(meta).for_each(|problem| run.verified.add(problem));
+            let without_key = session.no_primary_keys(column.is_none()).await?;
+            without_key.into_iter().for_each(|problem| run.verified.add(problem));
             let keys = session.state()?.groups.is_some().then_some(Source::Tier(Tier::Keys));
             let tiers = [Tier::Packs, Tier::Recent].map(Source::Tier);
             let sources = match &column {

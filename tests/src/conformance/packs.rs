@@ -32,7 +32,7 @@ use contents::{
     packs_behave_like_a_map, packs_by_encrypted_key, packs_in_a_cache, packs_in_groups,
     packs_of_integers_have_their_order, packs_that_are_many, packs_that_are_written_through,
 };
-use damage::{packs_that_are_put_back, packs_that_were_altered};
+use damage::{packs_that_are_put_back, packs_that_were_altered, packs_without_primary_keys};
 use rotation::{packs_are_rekeyed_and_trained, packs_follow_a_rotation};
 
 pub type RowOf<T> = (IdOf<T>, String);
@@ -235,6 +235,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_are_rekeyed_and_trained
         packs_follow_a_rotation
         packs_that_were_altered
+        packs_without_primary_keys
         packs_that_are_put_back
         packs_in_a_cache
         packs_that_are_many

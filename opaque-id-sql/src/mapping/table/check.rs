@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Table;
 use crate::call::Session;
+use crate::catalog::{MissingIndex, NO_INDEX, bare_name, primary_key, schema, sqlite_schema};
 use crate::dialect::Dialect;
 use crate::engine::Engine;
 use crate::mapping::ddl::{self, Index};
@@ -13,8 +14,6 @@ use crate::statement::{Answer, Cell, Column, Statement};
 
 /// SQLite's type of the greatest UUID of an empty table, and the type that a check reports for a missing table.
 const EMPTY: &str = "null";
-
-const NO_INDEX: &str = "no index";
 
 impl Table {
     /// Checks the table before the first statement of a process. A clone may record the check at any time.
@@ -82,19 +81,19 @@ impl Table {
                 return index;
             }
             // Another call checks a table that does not exist yet.
-            let table = self.bare_name();
+            let table = bare_name(self.name);
             let missing = |tables: &str| {
                 let from = if dialect == Dialect::MySql { " FROM DUAL" } else { "" };
                 format!("SELECT '', '{EMPTY}'{from} WHERE NOT EXISTS (SELECT 1 FROM {tables})")
             };
             if dialect == Dialect::Sqlite {
-                let (of, _) = self.sqlite_schema();
+                let (of, _) = sqlite_schema(self.name);
                 let tables = format!("{of}sqlite_master WHERE name = '{table}' COLLATE NOCASE");
                 return format!("{index} UNION ALL {}", missing(&tables));
             }
             // sqlx 0.8 reads no text from the column itself, because its collation is binary.
             let index = if self.is_of_rows { String::new() } else { format!(" UNION ALL {index}") };
-            let (schema, Self { id, uuid, .. }) = (self.schema(), self);
+            let (schema, Self { id, uuid, .. }) = (schema(self.name), self);
             let missing = missing(&format!(
                 "information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = '{table}'"
             ));
@@ -130,81 +129,30 @@ impl Table {
     }
 
     fn no_index_over(&self, dialect: Dialect, columns: &str, is_unique: bool) -> String {
-        let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
-        let (names, n) = (names.join(", "), names.len());
-        let if_unique = |sql: String| if is_unique { sql } else { String::new() };
-        // An insert refers to the index of the UUIDs.
-        let is_arbiter = if columns == "id" { "" } else { " AND i.indimmediate" };
-        match dialect {
-            Dialect::Postgres => format!(
-                "SELECT CAST('{columns}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
-                 c.oid = CAST('{}' AS regclass) AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i \
-                 WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL{} AND {n} = (SELECT count(*) FROM \
-                 pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
-                 AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
-                self.name,
-                if_unique(format!(" AND i.indisunique{is_arbiter} AND i.indnkeyatts = {n}")),
-                n - 1,
-            ),
-            Dialect::MySql => {
-                // Statements name the index of the UUIDs.
-                let name = self.index.name(self.name);
-                let (named, is_named) = match columns {
-                    "id" => (String::new(), String::new()),
-                    _ => (format!(" named {name}"), format!(" AND s.INDEX_NAME = '{name}'")),
-                };
-                let (schema, table) = (self.schema(), self.bare_name());
-                format!(
-                    "SELECT '{columns}{named}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
-                     t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
-                     AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}'{is_named} GROUP BY s.INDEX_NAME HAVING \
-                     SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
-                    if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),
-                )
-            }
-            Dialect::Sqlite => {
-                let (of, schema) = self.sqlite_schema();
-                let count = |which: &str| {
-                    format!("{n} = (SELECT count(*) FROM pragma_index_info(l.name{schema}){which})")
-                };
-                format!(
-                    "SELECT '{columns}', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' \
-                     COLLATE NOCASE AND NOT EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) AS l WHERE NOT l.partial \
-                     AND {}{})",
-                    count(&format!(" WHERE name COLLATE NOCASE IN ({names}) AND seqno < {n}")),
-                    if_unique(format!(" AND l.\"unique\" AND {}", count(""))),
-                    table = self.bare_name(),
-                )
-            }
-        }
+        // Statements on MySQL name the index of the UUIDs.
+        let name =
+            (dialect == Dialect::MySql && columns != "id").then(|| self.index.name(self.name));
+        let named = name.as_ref().map(|name| format!(" named {name}")).unwrap_or_default();
+        let missing = MissingIndex {
+            label: &format!("{columns}{named}"),
+            table: self.name,
+            columns,
+            is_unique,
+            name: name.as_deref(),
+        };
+        missing.sql(dialect)
     }
 
     /// On SQLite the integers are the table's `INTEGER PRIMARY KEY`. That has no index, and a `BIGINT PRIMARY
     /// KEY` has one.
     fn no_rowid(&self) -> String {
-        let ((of, schema), table) = (self.sqlite_schema(), self.bare_name());
+        let ((of, schema), table) = (sqlite_schema(self.name), bare_name(self.name));
+        let key = primary_key(self.name);
         format!(
             "SELECT 'id (INTEGER PRIMARY KEY)', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' \
              AND t.name = '{table}' COLLATE NOCASE AND (EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) WHERE origin = 'pk') \
-             OR (SELECT group_concat(lower(name)) FROM pragma_table_info('{table}'{schema}) WHERE pk > 0) IS NOT 'id')"
+             OR {key} IS NOT 'id')"
         )
-    }
-
-    /// Returns the schema before a table's name, and as a pragma's last argument.
-    fn sqlite_schema(&self) -> (String, String) {
-        match self.name.split_once('.') {
-            Some((schema, _)) => (format!("{schema}."), format!(", '{schema}'")),
-            None => (String::new(), String::new()),
-        }
-    }
-
-    fn bare_name(&self) -> &'static str {
-        self.name.split_once('.').map_or(self.name, |(_, table)| table)
-    }
-
-    fn schema(&self) -> String {
-        let schema = self.name.split_once('.').map(|(schema, _)| format!("'{schema}'"));
-        schema.unwrap_or_else(|| "DATABASE()".to_owned())
     }
 
     fn wrong_column(&self, column: &str, found: String) -> MappingError<Infallible> {

@@ -7,7 +7,9 @@ use opaque_id_packs::{ByKey, Json, Location, Settings, TableError};
 
 use crate::conformance::cases::{error, message};
 use crate::conformance::mapping::count;
-use crate::conformance::packs::{PackShop, create, fresh, incompressible, teams};
+use crate::conformance::packs::{
+    Initials, PackShop, create, fresh, incompressible, keyring, teams,
+};
 use crate::conformance::report::Outcome::Passed;
 use crate::conformance::report::Verdict;
 use crate::conformance::shop::from_key;
@@ -129,6 +131,43 @@ pub(super) async fn packs_that_were_altered<S: PackShop>(shop: &S, database: &Da
     let opened = error(fresh(shop).await);
     assert!(opened.contains("restore entries_meta from a backup"), "{opened}");
     assert_eq!(count(database, "entries_meta")?, 0);
+    Ok(Passed)
+}
+
+/// Neither CREATE TABLE … AS SELECT nor `pg_restore -t` copies a primary key. MySQL then has two rows of one key.
+pub(super) async fn packs_without_primary_keys<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Verdict {
+    let settings = Settings::default();
+    let packs = create::<S, S::Team, ByKey, Initials>(shop, database, settings.clone()).await?;
+    for (id, value) in teams::<S>(0..3, |key| format!("a{key}"))? {
+        shop.put(&packs, id, &value).await?;
+    }
+    let open = || async {
+        let (keyring, settings) = (keyring(0)?, settings.clone());
+        shop.open_packs::<S::Team, ByKey, Initials>(&keyring, settings).await
+    };
+    for table in ["recent", "packs", "meta", "keys"] {
+        let expected = format!("a primary key over id of entries_{table}");
+        database.execute(&format!(
+            "ALTER TABLE entries_{table} RENAME TO kept;
+             CREATE TABLE entries_{table} AS SELECT * FROM kept"
+        ))?;
+        let refused = error(open().await);
+        assert!(refused.contains(&expected), "{refused}");
+        let [problem] = &shop.verify(&packs, |_| {}).await?.problems[..] else {
+            panic!("expected a problem of {table}");
+        };
+        assert!(problem.to_string().contains(&expected), "{problem}");
+        // A unique index suffices.
+        database.execute(&format!("CREATE UNIQUE INDEX key_of_{table} ON entries_{table} (id)"))?;
+        open().await?;
+        database.execute(&format!(
+            "DROP TABLE entries_{table}; ALTER TABLE kept RENAME TO entries_{table}"
+        ))?;
+    }
+    assert_eq!(shop.verify(&packs, |_| {}).await?.problems, []);
     Ok(Passed)
 }
 
