@@ -598,6 +598,7 @@ fn check_schema(
     json: bool,
 ) -> Result<bool, Box<dyn Error>> {
     let report = block_on(opaque_id_schema::check(url, exclude))??;
+    warn(block_on(opaque_id_schema::unread_schemas(url))??.as_slice())?;
     if json {
         line(out, &report)?;
     } else {

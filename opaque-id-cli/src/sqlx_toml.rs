@@ -21,6 +21,7 @@ struct Override {
     table: String,
     column: String,
     ty: String,
+    is_given: bool,
 }
 
 /// Returns notes for the caller.
@@ -49,7 +50,8 @@ pub(crate) fn write(
             // Without a database, it may be PostgreSQL or not. The others find no such table.
             let tables = [quoted(&table), Some(table)];
             for table in tables.into_iter().flatten() {
-                overrides.push(Override { table, column: column.clone(), ty: internal(&ty) });
+                let (column, ty) = (column.clone(), internal(&ty));
+                overrides.push(Override { table, column, ty, is_given: true });
             }
         }
     }
@@ -71,11 +73,17 @@ pub(crate) fn write(
         types.entry("UUID[]").or_insert(value(format!("&[{id}]")));
     }
     uuids.retain(|uuid| are_ids && !is_id(uuid));
-    for Override { table, column, ty } in overrides {
-        section(&mut document, &["macros", "table-overrides", &table])?.insert(&column, value(ty));
+    // The schema does not replace types that this command never writes.
+    let is_by_hand = |ty: &str| !ty.contains("Internal<") && !ty.contains("sqlx::types::Uuid");
+    for Override { table, column, ty, is_given } in overrides {
+        let columns = section(&mut document, &["macros", "table-overrides", &table])?;
+        let before = columns.get(&column).and_then(Item::as_str);
+        if is_given || !before.is_some_and(is_by_hand) {
+            columns.insert(&column, value(ty));
+        }
     }
     let mut plain = Vec::new();
-    for Override { table, column, ty } in uuids {
+    for Override { table, column, ty, .. } in uuids {
         let columns = section(&mut document, &["macros", "table-overrides", &table])?;
         if !columns.contains_key(&column) {
             columns.insert(&column, value(ty));
@@ -102,6 +110,7 @@ fn schema_overrides(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Override>, Box<dyn Error>> {
     let columns = output::block_on(opaque_id_schema::key_columns(url))??;
+    notes.extend(output::block_on(opaque_id_schema::unread_schemas(url))??);
     let (derives, problems) = source::read(sources)?;
     notes.extend(problems);
     let tables: BTreeSet<&str> = columns.iter().map(|column| &*column.identifies).collect();
@@ -151,6 +160,7 @@ fn schema_overrides(
             table: column.table.clone(),
             column: column.column.clone(),
             ty: internal(&ty),
+            is_given: false,
         }));
     }
     notes.extend(unnamed.into_iter().map(|library| {
@@ -169,7 +179,7 @@ fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     let columns = output::block_on(opaque_id_schema::uuid_columns(url))??.into_iter();
     let columns = columns.map(|(table, column, is_array)| {
         let ty = if is_array { "Vec<sqlx::types::Uuid>" } else { "sqlx::types::Uuid" };
-        Override { table, column, ty: ty.to_owned() }
+        Override { table, column, ty: ty.to_owned(), is_given: false }
     });
     Ok(columns.collect())
 }

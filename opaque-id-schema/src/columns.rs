@@ -292,11 +292,17 @@ impl<'k> Roots<'k> {
     fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
         let mut roots = Self { keys, next: BTreeMap::new(), wide: BTreeSet::new() };
         for foreign in foreign_keys {
-            roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
+            let next = roots.next.entry(&foreign.from).or_default();
+            *next = next.or_else(|| keys.get(&foreign.to));
         }
         let is_wide = |key: &&Key| matches!(key.judgment, Judgment::Right(StoredType::Integer));
         roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
         roots
+    }
+
+    /// A column may reference a column that is no key, or that is in another schema.
+    fn ends_elsewhere(&self, key: &'k Key) -> bool {
+        self.next.get(&self.of(key).place).is_some_and(Option::is_none)
     }
 
     /// A cycle ends too.
@@ -327,28 +333,39 @@ impl<'k> Roots<'k> {
 }
 
 /// Returns the keys that are ids, with the tables of the rows that they identify. `sample` returns the table
-/// for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not be read.
+/// and the column for a query and the SQL for the version's digit of its UUIDs, or `None` if its rows must not
+/// be read.
 pub(crate) async fn key_columns(
     connection: &mut impl Ask,
     keys: Vec<Key>,
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
     all: &[(&String, &String)],
-    sample: impl Fn(&Place) -> Option<(String, String)>,
+    sample: impl Fn(&Place) -> Option<[String; 3]>,
 ) -> Result<Vec<KeyColumn>, CheckError> {
     let keys = by_place(keys);
     let roots = Roots::new(&keys, foreign_keys);
     let mut ids = Vec::new();
-    for (place, key) in keys.iter().filter(|(place, _)| roots.wanted(place).is_some()) {
+    let is_known = |place: &Place, key| roots.wanted(place).is_some() && !roots.ends_elsewhere(key);
+    for (place, key) in keys.iter().filter(|(place, key)| is_known(place, key)) {
         let mut version = 0;
-        if let Judgment::Right(StoredType::Bytes) = key.judgment
-            && let Some((table, digit)) = sample(place)
+        let is_own = !roots.next.contains_key(place);
+        if let (true, Judgment::Right(StoredType::Bytes)) = (is_own, &key.judgment)
+            && let Some([table, column, digit]) = sample(place)
         {
-            // The product has the type of a count on all databases.
+            // The last keys show a UUIDv4 if there is any, because a UUIDv7 begins with a time. The product
+            // has the type of a count on all databases.
+            let end = |order| {
+                format!(
+                    "SELECT {digit} AS v FROM (SELECT {column} FROM {table} ORDER BY {column}{order} LIMIT 500) AS s"
+                )
+            };
             let versions = format!(
                 "SELECT count(*) * CASE WHEN min(v) = '7' AND max(v) = '7' THEN 1
                      WHEN min(v) = '4' AND max(v) = '4' THEN -1 ELSE 0 END
-                 FROM (SELECT {digit} AS v FROM {table} LIMIT 1000) AS s"
+                 FROM ({} UNION ALL {}) AS s",
+                end(""),
+                end(" DESC")
             );
             version = connection.number(versions).await?.signum();
         }
@@ -366,9 +383,7 @@ pub(crate) async fn key_columns(
             column: place.1.clone(),
             identifies: roots.of(key).place.0.clone(),
             found: key.found.clone(),
-            kinds: (!roots.next.contains_key(place)
-                && !maps::is_ours(&place.0, all.iter().copied()))
-            .then_some(kinds),
+            kinds: (is_own && !maps::is_ours(&place.0, all.iter().copied())).then_some(kinds),
         });
     }
     Ok(ids)

@@ -57,7 +57,7 @@ pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckErro
     read_keys(database_url, false).await
 }
 
-/// Reads the key columns for `opaque-id init`, and if `samples`, up to 1000 rows of each table with UUIDs.
+/// Reads the key columns for `opaque-id init`, and if `samples`, the 500 first and last keys of each table with UUIDs.
 ///
 /// # Errors
 /// The same as [`check`].
@@ -67,6 +67,18 @@ pub async fn read_keys(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Check
         Database::Postgres => postgres::key_columns(url, samples).await,
         Database::MySql => mysql::key_columns(url, samples).await,
         Database::Sqlite => sqlite::key_columns(url, samples).await,
+    }
+}
+
+/// Returns a note about the schemas of a PostgreSQL database that the other functions do not read.
+///
+/// # Errors
+/// The same as [`check`].
+#[doc(hidden)]
+pub async fn unread_schemas(url: &str) -> Result<Option<String>, CheckError> {
+    match database(url)? {
+        Database::Postgres => postgres::unread_schemas(url).await,
+        Database::MySql | Database::Sqlite => Ok(None),
     }
 }
 

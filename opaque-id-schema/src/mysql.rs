@@ -159,7 +159,9 @@ async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Ch
     let all = Vec::from_iter(all.iter().map(|row| (&row.table_name, &row.column_name)));
     let columns =
         identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {
-            samples.then(|| (quote(table), format!("SUBSTR(HEX({}), 13, 1)", quote(column))))
+            let column = quote(column);
+            let digit = format!("SUBSTR(HEX({column}), 13, 1)");
+            samples.then(|| [quote(table), column, digit])
         });
     let columns = columns.await?;
     connection.close().await?;

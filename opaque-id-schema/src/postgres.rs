@@ -174,8 +174,9 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     let columns =
         identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {
             let is_read = samples && row_of(table).is_some_and(|row| row.is_readable);
-            let digit = format!("substr({}::text, 15, 1)", quote(column));
-            is_read.then(|| (qualified(&schema, table), digit))
+            let column = quote(column);
+            let digit = format!("substr({column}::text, 15, 1)");
+            is_read.then(|| [qualified(&schema, table), column, digit])
         });
     let columns = columns.await?;
     connection.close().await?;
@@ -199,6 +200,26 @@ pub async fn uuid_columns(url: &str) -> Result<Vec<(String, String, bool)>, Chec
     let columns = columns.bind(schema).fetch_all(&mut connection).await?;
     connection.close().await?;
     Ok(columns)
+}
+
+pub(crate) async fn unread_schemas(url: &str) -> Result<Option<String>, CheckError> {
+    let (mut connection, schema) = connect(url).await?;
+    let others = sqlx::query_as(
+        "SELECT ns.nspname::text, count(*) FROM pg_class r JOIN pg_namespace ns ON ns.oid = r.relnamespace
+        WHERE r.relkind IN ('r', 'p') AND NOT r.relispartition AND ns.nspname NOT IN ($1, 'information_schema')
+            AND ns.nspname !~ '^pg_' AND NOT EXISTS (SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype = 'e')
+        GROUP BY ns.nspname ORDER BY ns.nspname",
+    );
+    let others: Vec<(String, i64)> = others.bind(&schema).fetch_all(&mut connection).await?;
+    connection.close().await?;
+    let shown = others.iter().map(|(name, tables)| format!("`{name}` ({tables})"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    Ok((!others.is_empty()).then(|| {
+        format!(
+            "only the schema `{schema}` was read; tables are also in {shown}: choose a schema by `?options[search_path]=…` at the end of the URL"
+        )
+    }))
 }
 
 async fn read(

@@ -75,7 +75,9 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     let all = Vec::from_iter(all);
     let columns =
         identified(&mut connection, keys, foreign_keys, queried, &all, |(table, column)| {
-            samples.then(|| (quote(table), format!("substr(hex({}), 13, 1)", quote(column))))
+            let column = quote(column);
+            let digit = format!("substr(hex({column}), 13, 1)");
+            samples.then(|| [quote(table), column, digit])
         });
     let columns = columns.await?;
     connection.close().await?;

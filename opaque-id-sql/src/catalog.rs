@@ -6,6 +6,7 @@ use crate::dialect::Dialect;
 pub const NO_INDEX: &str = "no index";
 
 /// An index over whole values of all rows.
+#[derive(Debug)]
 pub struct MissingIndex<'a> {
     /// The first column of the row for a missing index.
     pub label: &'a str,

@@ -42,6 +42,8 @@ pub(crate) fn run(
     if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
         notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
         manifest.enable_sqlx_toml();
+    } else if let Some(url) = url {
+        notes.extend(output::block_on(opaque_id_schema::unread_schemas(url))??);
     }
     let mut names = if path == "crate" { "mod ids;" } else { "pub mod ids;" }.to_owned();
     if path != "crate" && !overrides.is_empty() {

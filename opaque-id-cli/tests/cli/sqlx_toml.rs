@@ -60,7 +60,8 @@ const SCHEMA: &str = "
     CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY, invited_by BLOB REFERENCES users (id), name TEXT);
     CREATE TABLE line_items (id INTEGER PRIMARY KEY, buyer BLOB NOT NULL REFERENCES users (id));
     CREATE TABLE countries (code TEXT NOT NULL PRIMARY KEY);
-    CREATE TABLE people (id BLOB NOT NULL PRIMARY KEY);";
+    CREATE TABLE people (id BLOB NOT NULL PRIMARY KEY, no INTEGER UNIQUE);
+    CREATE TABLE members (id INTEGER PRIMARY KEY, person_no INTEGER REFERENCES people (no), visitor INTEGER REFERENCES members (person_no));";
 
 /// A package with a library. Its `src/model.rs` has derives.
 fn package(lib: &str, model: &str) -> Folder {
@@ -93,7 +94,8 @@ id = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
 invited_by = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
 ";
     assert_eq!(good(&written), expected.trim_end());
-    let notes = "note: `people`: no type found; add it, such as people=my_app::User
+    let notes = "note: `members`: no type found; add it, such as members=my_app::User
+note: `people`: no type found; add it, such as people=my_app::User
 note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the library finds it too
 ";
     assert_eq!(stderr(&written), notes);
@@ -111,7 +113,7 @@ note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the 
         assert!(printed.contains(line), "{line}: {printed}");
     }
 
-    let error = "no table with ids has the name `user`; there are line_items, people, users";
+    let error = "no table with ids has the name `user`; there are line_items, members, people, users";
     refuses(&sqlx_toml("sqlx-toml user=my_app::User"), 2, error);
 }
 

@@ -14,11 +14,14 @@ pub(crate) const ALL: &[Case] = cases![sqlx_toml_of_uuids];
 const SCHEMA: &str = r#"
     CREATE TABLE "user" (id uuid PRIMARY KEY, trace uuid, name text);
     CREATE TABLE article_comment (id bigint PRIMARY KEY, author uuid NOT NULL REFERENCES "user", tags uuid[]);
+    CREATE SCHEMA iam; CREATE TABLE iam.tokens (id uuid PRIMARY KEY);
+    CREATE TABLE login (token uuid PRIMARY KEY REFERENCES iam.tokens);
     CREATE VIEW traces AS SELECT trace FROM "user";"#;
 
 const DERIVES: &str = r#"
     #[opaque_id(prefix = "user")] struct User;
-    #[opaque_id(prefix = "comment", key = i64)] struct Comment;"#;
+    #[opaque_id(prefix = "comment", key = i64)] struct Comment;
+    #[opaque_id(prefix = "login")] struct Login;"#;
 
 const WRITTEN: &str = r#"[macros.type-overrides]
 UUID = "opaque_id_sqlx::Internal<_>"
@@ -32,6 +35,9 @@ trace = "sqlx::types::Uuid"
 author = "opaque_id_sqlx::Internal<crate::User>"
 id = "opaque_id_sqlx::Internal<crate::Comment>"
 tags = "Vec<sqlx::types::Uuid>"
+
+[macros.table-overrides.login]
+token = "sqlx::types::Uuid"
 
 [macros.table-overrides.traces]
 trace = "sqlx::types::Uuid"
@@ -52,13 +58,15 @@ fn sqlx_toml_of_uuids(database: &Database) -> Result {
     };
     let (written, notes) = write(DERIVES)?;
     expect("the file", &*written, WRITTEN)?;
-    let expected = r#"note: `article_comment`: crate::Comment, by the end of the name; if that is wrong, add the right one, such as article_comment=my_app::User
-note: UUIDs that are no ids, written as such: article_comment.tags, traces.trace, "user".trace; if one is an id, add it, such as TABLE.COLUMN=my_app::User
+    let expected = r#"note: only the schema `public` was read; tables are also in `iam` (1): choose a schema by `?options[search_path]=…` at the end of the URL
+note: `article_comment`: crate::Comment, by the end of the name; if that is wrong, add the right one, such as article_comment=my_app::User
+note: UUIDs that are no ids, written as such: article_comment.tags, login.token, traces.trace, "user".trace; if one is an id, add it, such as TABLE.COLUMN=my_app::User
 "#;
     expect("the notes", &*notes, expected)?;
 
     // Changes by hand are kept.
     let by_hand = written.replace("\"sqlx::types::Uuid\"", "\"crate::Trace\"");
+    let by_hand = by_hand.replace("opaque_id_sqlx::Internal<crate::Comment>", "crate::CommentId");
     fs::write(&file, &by_hand)?;
     expect("the file by hand", write(DERIVES)?.0, by_hand)?;
 

@@ -65,7 +65,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// identify the columns too.
     ///
     /// A position opens if the filter's JSON has the same bytes. So use structs instead of a `HashMap`. Other
-    /// languages write the same JSON with the members in the same order and with integers below 2^53.
+    /// languages write the same JSON with the members in the same order and with integers below 2^53. An id in
+    /// the filter is an internal one, with `trusted`, because the text of an external id changes in a rotation.
     ///
     /// # Errors
     /// serde's own, if the filter cannot be serialized.
