@@ -12,7 +12,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// The name of the encoding.
     const NAME: &'static str;
 
-    /// The flag of an encoding with [groups](crate#groups), such as [`Grouped`].
+    /// The flag of an encoding with [groups](crate::guide#groups), such as [`Grouped`].
     const IS_GROUPED: bool = false;
 
     /// Writes a value.
@@ -106,7 +106,7 @@ pub trait InGroup {
     fn group(&self) -> Group;
 }
 
-/// The values of `E`, in [groups](crate#groups): `PackTable<Event, Entry, Grouped<Json>>`. A table has groups from the beginning
+/// The values of `E`, in [groups](crate::guide#groups): `PackTable<Event, Entry, Grouped<Json>>`. A table has groups from the beginning
 /// or never.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouped<E>(PhantomData<E>);

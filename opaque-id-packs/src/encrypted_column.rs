@@ -69,7 +69,7 @@ macro_rules! encrypted_column {
                 /// `SharedKeyring`. The name is a text, or a [`TableName`](crate::TableName) with a context.
                 ///
                 /// # Errors
-                /// [`PackError`](crate::PackError).
+                /// [`PackError`](crate::PackError), for example if values have groups and the first call is in a transaction.
                 ///
                 /// # Panics
                 /// Panics like [`create_sql`](Self::create_sql).
@@ -141,7 +141,7 @@ macro_rules! encrypted_column {
                 }
 
                 /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
-                /// [groups](crate#groups). Otherwise it runs no statement. After a rollback or a lost connection, encrypt again.
+                /// [groups](crate::guide#groups). Otherwise it runs no statement. After a rollback or a lost connection, encrypt again.
                 ///
                 /// # Errors
                 /// [`PackError`](crate::PackError), also if the group is erased.

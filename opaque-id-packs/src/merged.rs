@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-/// The result of a [merge].
-///
-/// [merge]: crate#merging
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged {

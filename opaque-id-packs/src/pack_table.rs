@@ -133,7 +133,7 @@ macro_rules! table_calls {
                     self.0.train_from_public::<V, E>(samples, bytes)
                 }
 
-                /// Erases a [group](crate#groups) irrevocably: replaces its key by a mark. Reads no longer find
+                /// Erases a [group](crate::guide#groups) irrevocably: replaces its key by a mark. Reads no longer find
                 /// its rows, new ones are refused, and mergers remove them. Other processes notice within a
                 /// minute.
                 ///
@@ -211,7 +211,8 @@ macro_rules! pack_table {
                 /// context.
                 ///
                 /// # Errors
-                /// [`PackError`](crate::PackError).
+                /// [`PackError`](crate::PackError), for example if the settings get keys of groups or of an
+                /// order, and the first call is in a transaction.
                 ///
                 /// # Panics
                 /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number

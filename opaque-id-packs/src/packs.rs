@@ -15,7 +15,7 @@ use crate::order::{self, Order};
 use crate::settings::Settings;
 use crate::table::Requirements;
 
-/// The result of an [`update`](crate#updates) for a row.
+/// The result of an `update` for a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update<V> {
     /// Leave the row as it is.

@@ -57,6 +57,8 @@ const fn survey(id: Column) -> [Column; 4] {
 
 const META: &[Column] = &[Column::Integer, Column::Integer, Column::Bytes];
 
+const SHARED_LOCK: &str = " LOCK IN SHARE MODE";
+
 const KEYS: &[Column] = &tiers(Column::Uuid);
 
 impl Statements {
@@ -529,11 +531,16 @@ impl Builder<'_> {
         })
     }
 
-    pub(crate) fn read_meta(self) -> Statement {
-        self.cached("read meta", &[], META, || {
+    /// `latest` is the same as in [`read_keys`](Self::read_keys).
+    pub(crate) fn read_meta(self, latest: bool) -> Statement {
+        let (name, lock) = match latest && self.is_mysql() {
+            true => ("read latest meta", SHARED_LOCK),
+            false => ("read meta", ""),
+        };
+        self.cached(name, &[], META, || {
             let id = if self.dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
             format!(
-                "SELECT {id}, version, body FROM {t}_meta ORDER BY 1{}",
+                "SELECT {id}, version, body FROM {t}_meta ORDER BY 1{}{lock}",
                 self.dialect.all_rows(),
                 t = self.name()
             )
@@ -565,9 +572,9 @@ impl Builder<'_> {
     /// only to locking reads.
     pub(crate) fn read_keys(self, ids: &[u128], latest: bool) -> Statement {
         let ids: Vec<_> = ids.iter().map(|id| StoredRow::new(*id, 0, Vec::new())).collect();
-        let (name, lock) = match latest {
-            true if self.is_mysql() => ("read latest keys", " LOCK IN SHARE MODE"),
-            _ => ("read keys", ""),
+        let (name, lock) = match latest && self.is_mysql() {
+            true => ("read latest keys", SHARED_LOCK),
+            false => ("read keys", ""),
         };
         self.cached(name, &[Keys(&ids)], KEYS, || {
             format!(

@@ -19,7 +19,7 @@ use crate::name::TableName;
 use crate::order;
 use crate::settings::Settings;
 use crate::stored::Tier;
-use crate::table::{Context, Requirements};
+use crate::table::{Context, Requirements, State};
 
 /// No value of these types is contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
@@ -168,7 +168,10 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     ) -> Result<V, TableError> {
         let state = self.table.opened()?;
         let dictionary = PackCipher::dictionary_id(body);
-        let is_known = dictionary.is_ok_and(|dictionary| state.has_dictionary(dictionary));
+        let is_unknown = |state: &State| {
+            dictionary.as_ref().map_or(true, |dictionary| !state.has_dictionary(*dictionary))
+        };
+        let is_known = !is_unknown(&state);
         let group = self.table.group_of_value(id, body);
         let mut keys = GroupKeys::default();
         match group.map(|group| (group, self.table.known_key(group))) {
@@ -177,7 +180,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             _ => {
                 let mut session = session.connect().await;
                 if !is_known {
-                    session.learn().await?;
+                    session.learn_dictionary(is_unknown).await?;
                 }
                 let group = self.table.group_of_value(id, body);
                 session.read_keys(group.into_iter().collect()).await?;

@@ -221,6 +221,11 @@ pub(crate) fn drafts(
                 report.right += usize::from(key.is_declared);
                 continue;
             }
+            // A reference need not have the name of an id.
+            (Judgment::Unknown(NAME), Some(_), Judgment::Right(_)) if key.found == root.found => {
+                report.right += 1;
+                continue;
+            }
             (Judgment::Wrong(is, problem), Some(stored), _) if *is == stored => problem.clone(),
             // The column's own values do not show the fault.
             (Judgment::Unknown(_) | Judgment::NoId, Some(_), Judgment::Wrong(_, problem))

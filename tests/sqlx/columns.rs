@@ -3,11 +3,11 @@
 use std::convert::identity;
 
 use opaque_id_packs::format::Padding;
-use opaque_id_packs::sqlx::EncryptedColumn;
-use opaque_id_packs::{ColumnName, Encrypted, Fingerprint, Settings};
+use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
+use opaque_id_packs::{ColumnName, Encrypted, Fingerprint, Settings, Update};
 use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
-use opaque_id_tests::conformance::packs::secrets;
+use opaque_id_tests::conformance::packs::{Initials, secrets};
 use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::Shop;
@@ -17,7 +17,7 @@ use opaque_id_tests::{Result, column_calls};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Executor, FromRow, MySql, QueryBuilder};
 
-use crate::shop::{SqlxShop, User};
+use crate::shop::{SqlxShop, Team, User};
 
 #[derive(FromRow)]
 struct Profile {
@@ -77,12 +77,54 @@ macro_rules! column_shop {
 column_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
 
 pub(crate) fn cases() -> Cases {
-    vec![("rekey_cuts_off_no_value_outside_of_strict_mode", |database| match database.kind {
-        Engine::Mysql | Engine::Mariadb => {
-            SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
-        }
-        Engine::Postgres | Engine::Sqlite => Ok(NotApplicable),
-    })]
+    vec![
+        ("rekey_cuts_off_no_value_outside_of_strict_mode", |database| match database.kind {
+            Engine::Mysql | Engine::Mariadb => {
+                SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
+            }
+            Engine::Postgres | Engine::Sqlite => Ok(NotApplicable),
+        }),
+        ("a_snapshot_hides_no_keys_and_dictionaries", |database| match database.kind {
+            Engine::Mysql => SqlxShop::<MySql>::block_on(read_beside_a_snapshot(database)),
+            // A locking read of a newer row is a conflict.
+            Engine::Mariadb | Engine::Postgres | Engine::Sqlite => Ok(NotApplicable),
+        }),
+    ]
+}
+
+/// A locking read shows rows that are newer than the transaction's snapshot.
+async fn read_beside_a_snapshot(database: &Database) -> Verdict {
+    type Entries = PackTable<Team, String, Initials>;
+    type Notes = EncryptedColumn<User, String>;
+    let pool = MySqlPoolOptions::new().connect(&database.url).await?;
+    let keyring = secrets(0, None)?;
+    database.execute(&Entries::create_sql(Dialect::MySql, "entries"))?;
+    database.execute(&Notes::create_sql(Dialect::MySql, "notes"))?;
+    let entries = || Entries::open(&pool, &keyring, "entries", Settings::default());
+    let notes = || Notes::open(&pool, &keyring, "notes", Settings::default());
+    let (entries, newer, notes, newer_notes) =
+        (entries().await?, entries().await?, notes().await?, notes().await?);
+    let mut transaction = pool.begin().await?;
+    sqlx::query("SELECT COUNT(*) FROM entries_recent").execute(&mut *transaction).await?;
+
+    let (first, second) = (Internal::from_key(1)?, Internal::from_key(2)?);
+    newer.put(&pool, first, &"a1".to_owned()).await?;
+    let samples: Vec<_> = (0..1_000).map(|i| format!("a{i}, b{i}, c{i}")).collect();
+    newer.train_from_public(&pool, &samples, 1_024).await?;
+    newer.put(&pool, second, &"a2, b2, c2".to_owned()).await?;
+    newer_notes.train_from_public(&pool, &samples, 1_024).await?;
+    let (id, note) = (Internal::generate(), "a3, b3, c3".to_owned());
+    let encrypted = newer_notes.encrypt(id, &note)?;
+
+    // The first attempt finds no row.
+    let append = |found: Option<String>| Update::Put(found.unwrap_or("a".to_owned()) + "!");
+    entries.update(&mut *transaction, first, append).await?;
+    entries.update(&mut *transaction, second, append).await?;
+    assert_eq!(notes.decrypt_on(&mut *transaction, id, &encrypted).await?, note);
+    transaction.commit().await?;
+    let found = newer.get_all(&pool, &[first, second]).await?;
+    assert_eq!(found, ["a1!", "a2, b2, c2!"].map(|text| Some(text.to_owned())));
+    Ok(Passed)
 }
 
 /// A server in non-strict mode cuts off a value that is too long for its column.

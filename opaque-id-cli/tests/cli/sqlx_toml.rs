@@ -113,7 +113,8 @@ note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the 
         assert!(printed.contains(line), "{line}: {printed}");
     }
 
-    let error = "no table with ids has the name `user`; there are line_items, members, people, users";
+    let error =
+        "no table with ids has the name `user`; there are line_items, members, people, users";
     refuses(&sqlx_toml("sqlx-toml user=my_app::User"), 2, error);
 }
 

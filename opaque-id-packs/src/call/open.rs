@@ -59,6 +59,7 @@ impl Calls {
 
 struct First {
     settings: StoredRow,
+    has_keys: bool,
     /// A column has no pack.
     pack: Option<StoredRow>,
     is_grouped: bool,
@@ -69,7 +70,9 @@ impl First {
         table.check_settings(contents)?;
         let pack = (!is_column).then(|| table.encrypt_first_pack(contents, 1)).transpose()?;
         let settings = table.encrypt_settings(1, contents)?;
-        Ok(Self { settings, pack, is_grouped: contents.groups.is_some() })
+        let (is_grouped, has_keys) =
+            (contents.groups.is_some(), contents.groups.is_some() || contents.order.is_some());
+        Ok(Self { settings, has_keys, pack, is_grouped })
     }
 }
 
@@ -81,6 +84,10 @@ async fn open(
     let mut session = session.connect().await;
     if !session.learn().await? {
         let first = first.as_ref().ok_or_else(|| session.table.not_created())?;
+        // After a rollback, this client would still write with the keys.
+        if first.has_keys && session.is_in_transaction() {
+            return Err(session.table.in_transaction("the first `open`"));
+        }
         if is_new(&mut session, first).await? {
             // Another client may create the table as well.
             session.write_unless_duplicate(session.sql().insert_meta(&first.settings)).await?;

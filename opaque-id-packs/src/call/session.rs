@@ -175,8 +175,12 @@ impl Session {
     }
 
     pub(super) async fn read_meta(&mut self) -> Result<Meta, TableError> {
+        self.read_meta_of(false).await
+    }
+
+    async fn read_meta_of(&mut self, latest: bool) -> Result<Meta, TableError> {
         self.began = Instant::now();
-        let answer = self.session.run(self.sql().read_meta()).await;
+        let answer = self.session.run(self.sql().read_meta(latest)).await;
         self.table.decode_meta(self.read_rows(answer)?)
     }
 
@@ -184,6 +188,23 @@ impl Session {
     pub(crate) async fn learn(&mut self) -> Result<bool, TableError> {
         let meta = self.read_meta().await?;
         self.table.learn(self.context(), meta)
+    }
+
+    /// On MySQL, a locking read finds rows whose dictionaries and keys are newer than the transaction.
+    fn may_see_older(&self) -> bool {
+        self.dialect() == Dialect::MySql && self.is_in_transaction()
+    }
+
+    pub(crate) async fn learn_dictionary(
+        &mut self,
+        is_unknown: impl Fn(&State) -> bool,
+    ) -> Result<(), TableError> {
+        self.learn().await?;
+        if self.may_see_older() && is_unknown(&*self.state()?) {
+            let meta = self.read_meta_of(true).await?;
+            self.table.learn(self.context(), meta)?;
+        }
+        Ok(())
     }
 
     /// Also reads the dictionaries and the keys of groups that the rows need.
@@ -200,8 +221,8 @@ impl Session {
             self.has_run = true;
             let rows = self.read_rows(answer)?;
             self.began = began;
-            if self.lacks_dictionary(&rows) {
-                self.learn().await?;
+            if self.table.state().is_some_and(|state| lacks_dictionary(&state, &rows)) {
+                self.learn_dictionary(|state| lacks_dictionary(state, &rows)).await?;
             }
             let is_erased = self.read_keys(self.table.groups_in(&rows)).await?;
             // The two reads before have set the times of their own statements.
@@ -265,23 +286,16 @@ impl Session {
         }
     }
 
-    fn lacks_dictionary(&self, rows: &[Vec<Cell>]) -> bool {
-        let Some(state) = self.table.state() else { return false };
-        rows.iter().flatten().any(|cell| match cell {
-            Cell::Bytes(body) => {
-                PackCipher::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
-            }
-            _ => false,
-        })
-    }
-
     /// Returns whether one of the groups is erased.
     pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, TableError> {
         let unknown = self.take_known_keys(groups);
         if unknown.is_empty() {
             return Ok(false);
         }
-        self.learn_keys(&unknown, false).await?;
+        self.learn_keys(&unknown, false, false).await?;
+        if self.may_see_older() && unknown.iter().any(|id| !self.groups.contains(*id)) {
+            self.learn_keys(&unknown, true, false).await?;
+        }
         Ok(unknown.iter().any(|id| self.groups.is_erased(*id)))
     }
 
@@ -301,7 +315,7 @@ impl Session {
         };
         let mut insertions = 0;
         while !unknown.is_empty() {
-            self.learn_keys(&unknown, true).await?;
+            self.learn_keys(&unknown, true, true).await?;
             unknown.retain(|id| !self.groups.contains(*id));
             if unknown.is_empty() {
                 break;
@@ -318,11 +332,16 @@ impl Session {
         Ok(())
     }
 
-    async fn learn_keys(&mut self, groups: &[u128], locks: bool) -> Result<(), TableError> {
+    async fn learn_keys(
+        &mut self,
+        groups: &[u128],
+        latest: bool,
+        is_to_write: bool,
+    ) -> Result<(), TableError> {
         self.began = Instant::now();
-        let answer = self.session.run(self.sql().read_keys(groups, locks)).await;
+        let answer = self.session.run(self.sql().read_keys(groups, latest)).await;
         let rows = self.read_rows(answer)?;
-        self.table.learn_keys(self.context(), rows, locks, &mut self.groups)
+        self.table.learn_keys(self.context(), rows, is_to_write, &mut self.groups)
     }
 
     fn take_known_keys(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
@@ -336,6 +355,15 @@ impl Session {
         });
         groups
     }
+}
+
+fn lacks_dictionary(state: &State, rows: &[Vec<Cell>]) -> bool {
+    rows.iter().flatten().any(|cell| match cell {
+        Cell::Bytes(body) => {
+            PackCipher::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
+        }
+        _ => false,
+    })
 }
 
 #[derive(Default)]

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{ConnectionState, Reply};
 use opaque_id_sql::dialect::Failure;
@@ -13,7 +14,8 @@ use sqlx::{Connection, Row as _, SqliteConnection};
 use super::session::KEY_INSERTIONS;
 use super::*;
 use crate::format::{COMPRESSED, GroupKeys, Pack, PackCipher, Row};
-use crate::settings::Settings;
+use crate::id_column::IdColumn;
+use crate::settings::{Settings, TableMetadata};
 use crate::split::tests::{open as open_table, value};
 use crate::statement::Statements;
 use crate::stored::StoredRow;
@@ -162,25 +164,36 @@ fn only_a_process_that_writes_inserts_a_lost_dictionary() {
     assert_eq!(insertions(|| Reply::Answer(Answer::Changed { rows: 1, insert_id: None })), 1);
 }
 
-/// A rollback would remove the key, and `fingerprint` runs no statement that could notice it.
+/// A rollback would remove the key, and the client would still write with it.
 #[test]
-fn a_transaction_does_not_make_the_key_of_an_index() {
+fn a_transaction_makes_no_key() {
+    fn ended<R>(mut call: PackCall<'_, R>, rows: Vec<Vec<Cell>>) -> Option<TableError> {
+        let inside = ConnectionState { is_in_transaction: true, ..OUTSIDE };
+        loop {
+            match call.next(inside) {
+                ControlFlow::Break(done) => break done.err(),
+                ControlFlow::Continue(statement) => {
+                    assert!(!statement.columns.is_empty(), "it writes: {}", statement.sql);
+                    call.reply(Reply::Answer(Answer::Rows(rows.clone())));
+                }
+            }
+        }
+    }
     let table = Arc::new(open_table(Settings::default()));
     let stored = table.encrypt_settings(1, &table.opened().expect("open").contents);
     let settings =
         vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.expect("settings").body)];
-    let inside = ConnectionState { is_in_transaction: true, ..OUTSIDE };
-    let mut call = calls(&table).make_index();
-    let ended = loop {
-        match call.next(inside) {
-            ControlFlow::Break(done) => break done,
-            ControlFlow::Continue(statement) => {
-                assert!(!statement.columns.is_empty(), "it writes: {}", statement.sql);
-                call.reply(Reply::Answer(Answer::Rows(vec![settings.clone()])));
-            }
-        }
-    };
-    assert_eq!(ended, Err(table.in_transaction("the first call of `with_index`")));
+    let index = ended(calls(&table).make_index(), vec![settings]);
+    assert_eq!(index, Some(table.in_transaction("the first call of `with_index`")));
+    for (hides_keys, is_grouped) in [(true, false), (false, true)] {
+        let contents = TableMetadata::new(Settings::default(), "raw", hides_keys, is_grouped);
+        let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build();
+        let (keyring, name) = (keyring.expect("a keyring").into(), "events".into());
+        let (ids, contents) = (IdColumn::Uuid, Some(contents));
+        let opened = Calls::open(keyring, "event", name, ids, None, contents, false);
+        let opened = ended(opened.expect("a call"), Vec::new());
+        assert_eq!(opened, Some(table.in_transaction("the first `open`")));
+    }
 }
 
 /// Returns the only text that every version of sqlx runs.

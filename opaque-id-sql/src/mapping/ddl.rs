@@ -106,7 +106,7 @@ pub fn create_sql(
         Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "INTEGER"),
         Dialect::MySql => ("BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "INT"),
         // AUTOINCREMENT never reuses the integer of a deleted UUID.
-        Dialect::Sqlite => ("INTEGER PRIMARY KEY AUTOINCREMENT", "BLOB", "INTEGER"),
+        Dialect::Sqlite => ("INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "BLOB", "INTEGER"),
     };
     let resource = match dialect {
         _ if !is_shared => "",
