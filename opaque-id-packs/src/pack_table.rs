@@ -211,8 +211,8 @@ macro_rules! pack_table {
                 /// context.
                 ///
                 /// # Errors
-                /// [`PackError`](crate::PackError), for example if the settings get keys of groups or of an
-                /// order, and the first call is in a transaction.
+                /// [`PackError`](crate::PackError), for example if rows have groups or an encrypted order, and
+                /// the first call is in a transaction.
                 ///
                 /// # Panics
                 /// Panics like [`create_sql`](Self::create_sql), and if the operating system's random number

@@ -284,7 +284,7 @@ impl Table {
     pub(crate) fn settings_missing(&self) -> TableError {
         let name = &self.name;
         self.settings_problem(format!(
-            "expected settings in {name}_meta, as there are rows, found none: restore {name}_meta from a backup"
+            "expected settings in {name}_meta because there are rows, found none: restore {name}_meta from a backup"
         ))
     }
 

@@ -470,11 +470,15 @@ fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
     let refused = refusal(world.end(SteppedCall::new(table.train(1_024), INSIDE)))?.to_string();
     assert!(refused.contains("expected `train` outside of a transaction"), "{refused}");
 
-    // The keys of a table with groups are in its settings.
-    world.execute(&create_sql::<InThree>("groups"))?;
     let settings = Some(Settings::default());
     let keyring = SharedKeyring::from(&world.keyring);
-    let open = || Table::<InThree>::open(keyring.clone(), "groups".into(), settings.clone());
+    let open_grouped = Table::<InThree>::open(keyring.clone(), "grouped".into(), settings.clone());
+    world.execute(&create_sql::<InThree>("grouped"))?;
+    let refused = refusal(world.finish(open_grouped?))?.to_string();
+    assert!(refused.contains("expected the first `open` outside of a transaction"), "{refused}");
+
+    let open = || Table::<Raw>::open(keyring.clone(), "plain".into(), settings.clone());
+    world.execute(&create_sql::<Raw>("plain"))?;
     world.execute("BEGIN")?;
     let table = world.finish(open()?)?;
     world.finish(table.put([(id(1), &value(1))]))?;

@@ -305,7 +305,7 @@ async fn restore<K: ShownKey>(
         match table.database.run(table.packs.restore(damage, rows)).await? {
             true => writeln!(
                 out,
-                "{count} rows restored, as the backup has them: rows that were deleted since are there again"
+                "{count} rows restored from the backup: rows that were deleted since are there again"
             )?,
             false => {
                 let location = table.packs.location_of(damage);

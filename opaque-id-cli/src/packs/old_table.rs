@@ -51,7 +51,8 @@ impl OldTable {
             (None, true) => object(dialect, &from.columns),
             (None, false) => {
                 return Err(
-                    "expected --value, as the table's values are not JSON, found --columns".into(),
+                    "expected --value because the table's values are not JSON, found --columns"
+                        .into(),
                 );
             }
         };

@@ -380,7 +380,7 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
         by_key.ok_with("import -", &lines)?;
         refuses_uuids(database, &["by_key"])?;
     }
-    let wrong = "expected --value, as the table's values are not JSON, found --columns";
+    let wrong = "expected --value because the table's values are not JSON, found --columns";
     readings.refuses("import --from old --columns body", wrong)
 }
 

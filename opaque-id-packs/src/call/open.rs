@@ -59,6 +59,7 @@ impl Calls {
 
 struct First {
     settings: StoredRow,
+    /// The first call after a rollback would still use a key of the settings, before a statement notices it.
     has_keys: bool,
     /// A column has no pack.
     pack: Option<StoredRow>,
@@ -70,8 +71,8 @@ impl First {
         table.check_settings(contents)?;
         let pack = (!is_column).then(|| table.encrypt_first_pack(contents, 1)).transpose()?;
         let settings = table.encrypt_settings(1, contents)?;
-        let (is_grouped, has_keys) =
-            (contents.groups.is_some(), contents.groups.is_some() || contents.order.is_some());
+        let is_grouped = contents.groups.is_some();
+        let has_keys = is_grouped || contents.order.is_some();
         Ok(Self { settings, has_keys, pack, is_grouped })
     }
 }
@@ -84,7 +85,6 @@ async fn open(
     let mut session = session.connect().await;
     if !session.learn().await? {
         let first = first.as_ref().ok_or_else(|| session.table.not_created())?;
-        // After a rollback, this client would still write with the keys.
         if first.has_keys && session.is_in_transaction() {
             return Err(session.table.in_transaction("the first `open`"));
         }

@@ -206,7 +206,7 @@ impl Run {
         let (expected, found) = (self.dictionary, session.state()?.contents.dictionary);
         if found < expected {
             self.verified.add(session.table.settings_problem(format!(
-                "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
+                "expected dictionary {expected} of the rows, or a later one, found {found}: the settings were deleted and written \
                  again, or are older than the rows"
             )));
         }

@@ -77,7 +77,7 @@ fn packs_that_were_altered(database: &Database) -> Result {
 
     let restore = format!("restore --backup-url {}", backup.url);
     let (stdout, stderr) = events.fails(&restore)?;
-    contains(&stdout, "1 rows restored, as the backup has them: rows that were deleted since are")?;
+    contains(&stdout, "1 rows restored from the backup: rows that were deleted since are")?;
     contains(&stdout, "; 1 problem")?;
     contains(&stderr, "the backup has no rows of a pack or a recent row")?;
 
@@ -230,7 +230,7 @@ fn packs_that_another_client_has_restored(database: &Database) -> Result {
     let restored = events.ok(&format!("restore --force --backup-url {}", backup.url))?;
     let lines: Vec<_> = restored.lines().collect();
     expect(&restored, lines.len(), 3)?;
-    contains(lines[0], " rows restored, as the backup has them")?;
+    contains(lines[0], " rows restored from the backup")?;
     contains(lines[1], " rows not restored: a pack of events_packs (id 0")?;
     expect("all rows", events.ok("export")? == before, true)
 }
