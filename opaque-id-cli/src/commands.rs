@@ -28,7 +28,7 @@ use crate::args::{self, Args, Command, Ids, SqlScript, name};
 use crate::audit::AuditLog;
 use crate::engines::{self, Tables};
 use crate::lines;
-use crate::output::{block_on, line, report, shown, warn};
+use crate::output::{block_on, line, report, shown, unread_schemas, warn};
 use crate::packs::in_use;
 use crate::resource::{self, KeyView, Opened};
 use crate::resources::{self, ResourceSettings, Resources};
@@ -598,7 +598,7 @@ fn check_schema(
     json: bool,
 ) -> Result<bool, Box<dyn Error>> {
     let report = block_on(opaque_id_schema::check(url, exclude))??;
-    warn(block_on(opaque_id_schema::unread_schemas(url))??.as_slice())?;
+    warn(unread_schemas(url)?.as_slice())?;
     if json {
         line(out, &report)?;
     } else {

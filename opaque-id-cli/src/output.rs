@@ -36,6 +36,13 @@ pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     })
 }
 
+/// Returns a note about schemas that a command has not read.
+pub(crate) fn unread_schemas(url: &str) -> Result<Option<String>, Box<dyn Error>> {
+    let unread = block_on(opaque_id_schema::unread_schemas(url))??;
+    let remedy = "choose a schema by `?options[search_path]=…` at the end of the URL";
+    Ok(unread.map(|unread| format!("{unread}: {remedy}")))
+}
+
 /// More hex digits than in a UUID may be a secret in the wrong place, even with spaces or typing errors.
 pub(crate) fn shown(value: &str) -> String {
     let groups = value.split(|c: char| !c.is_ascii_hexdigit());

@@ -110,7 +110,9 @@ fn schema_overrides(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Override>, Box<dyn Error>> {
     let columns = output::block_on(opaque_id_schema::key_columns(url))??;
-    notes.extend(output::block_on(opaque_id_schema::unread_schemas(url))??);
+    if let Some(unread) = output::block_on(opaque_id_schema::unread_schemas(url))?? {
+        notes.push(format!("{unread}: add their columns, such as iam.users.id=my_app::User"));
+    }
     let (derives, problems) = source::read(sources)?;
     notes.extend(problems);
     let tables: BTreeSet<&str> = columns.iter().map(|column| &*column.identifies).collect();

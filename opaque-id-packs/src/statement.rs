@@ -507,8 +507,14 @@ impl Builder<'_> {
     pub(crate) fn no_primary_keys(self, has_rows: bool, is_grouped: bool) -> Statement {
         let missing = |suffix| {
             let table = &*format!("{}_{suffix}", self.name());
-            let missing =
-                MissingIndex { label: table, table, columns: "id", is_unique: true, name: None };
+            let missing = MissingIndex {
+                label: table,
+                table,
+                columns: "id",
+                is_unique: true,
+                is_arbiter: true,
+                name: None,
+            };
             let sql = missing.sql(self.dialect);
             match self.dialect {
                 Dialect::Sqlite => format!("{sql} AND {} IS NOT 'id'", primary_key(table)),

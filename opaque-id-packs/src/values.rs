@@ -169,7 +169,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         let state = self.table.opened()?;
         let dictionary = PackCipher::dictionary_id(body);
         let is_unknown = |state: &State| {
-            dictionary.as_ref().map_or(true, |dictionary| !state.has_dictionary(*dictionary))
+            dictionary.as_ref().is_ok_and(|dictionary| !state.has_dictionary(*dictionary))
         };
         let is_known = !is_unknown(&state);
         let group = self.table.group_of_value(id, body);

@@ -221,11 +221,6 @@ pub(crate) fn drafts(
                 report.right += usize::from(key.is_declared);
                 continue;
             }
-            // A reference need not have the name of an id.
-            (Judgment::Unknown(NAME), Some(_), Judgment::Right(_)) if key.found == root.found => {
-                report.right += 1;
-                continue;
-            }
             (Judgment::Wrong(is, problem), Some(stored), _) if *is == stored => problem.clone(),
             // The column's own values do not show the fault.
             (Judgment::Unknown(_) | Judgment::NoId, Some(_), Judgment::Wrong(_, problem))
@@ -358,8 +353,8 @@ pub(crate) async fn key_columns(
         if let (true, Judgment::Right(StoredType::Bytes)) = (is_own, &key.judgment)
             && let Some([table, column, digit]) = sample(place)
         {
-            // The last keys show a UUIDv4 if there is any, because a UUIDv7 begins with a time. The product
-            // has the type of a count on all databases.
+            // A UUIDv7 begins with a time, so these keys come first and any UUIDv4 last. The product has the
+            // type of a count on all databases.
             let end = |order| {
                 format!(
                     "SELECT {digit} AS v FROM (SELECT {column} FROM {table} ORDER BY {column}{order} LIMIT 500) AS s"

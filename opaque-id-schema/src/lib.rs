@@ -70,7 +70,8 @@ pub async fn read_keys(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Check
     }
 }
 
-/// Returns a note about the schemas of a PostgreSQL database that the other functions do not read.
+/// Returns the start of a note about the schemas of a PostgreSQL database that the other functions do not
+/// read.
 ///
 /// # Errors
 /// The same as [`check`].

@@ -215,11 +215,8 @@ pub(crate) async fn unread_schemas(url: &str) -> Result<Option<String>, CheckErr
     connection.close().await?;
     let shown = others.iter().map(|(name, tables)| format!("`{name}` ({tables})"));
     let shown = shown.collect::<Vec<_>>().join(", ");
-    Ok((!others.is_empty()).then(|| {
-        format!(
-            "only the schema `{schema}` was read; tables are also in {shown}: choose a schema by `?options[search_path]=…` at the end of the URL"
-        )
-    }))
+    Ok((!others.is_empty())
+        .then(|| format!("only the schema `{schema}` was read; tables are also in {shown}")))
 }
 
 async fn read(

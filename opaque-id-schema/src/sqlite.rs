@@ -190,7 +190,11 @@ async fn read(
             continue;
         };
         let is_declared = i < declared;
-        let judgment = judge(connection, table, column, is_declared, is_check).await?;
+        // A reference need not have the name of an id.
+        let references_key =
+            |key: &ForeignKey| key.from == place && primary_keys.get(&key.to.0) == Some(&key.to.1);
+        let is_named = is_id_name(&column.name) || foreign_keys.iter().any(references_key);
+        let judgment = judge(connection, table, column, is_declared, is_named, is_check).await?;
         judged.push(Key {
             found: match column.ty.as_str() {
                 "" => "untyped".into(),
@@ -256,6 +260,7 @@ async fn judge(
     table: &Table,
     column: &Column,
     is_declared: bool,
+    is_named: bool,
     reads_text: bool,
 ) -> Result<Judgment, CheckError> {
     let ty = column.ty.to_uppercase();
@@ -292,7 +297,7 @@ async fn judge(
         };
         Judgment::for_text(&column.name, length(&ty), values, ignores_case)
     } else if ty.contains("BLOB") || ty.is_empty() {
-        return judge_blob(connection, column, (&quoted, &name)).await;
+        return judge_blob(connection, column, is_named, (&quoted, &name)).await;
     } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
         Judgment::Wrong(
             StoredType::Bytes,
@@ -311,9 +316,10 @@ fn is_text(ty: &str) -> bool {
 async fn judge_blob(
     connection: &mut SqliteConnection,
     column: &Column,
+    is_named: bool,
     (table, name): (&str, &str),
 ) -> Result<Judgment, CheckError> {
-    if !is_id_name(&column.name) {
+    if !is_named {
         return Ok(Judgment::Unknown(NAME));
     }
     let count = format!(

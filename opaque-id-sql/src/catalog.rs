@@ -16,6 +16,8 @@ pub struct MissingIndex<'a> {
     pub columns: &'a str,
     /// Whether a non-unique index does not suffice.
     pub is_unique: bool,
+    /// Whether inserts name it as the arbiter of conflicts. PostgreSQL then refuses a deferrable one.
+    pub is_arbiter: bool,
     /// The index's name on MySQL, if statements need it.
     pub name: Option<&'a str>,
 }
@@ -24,31 +26,28 @@ impl MissingIndex<'_> {
     /// Returns a query of the label and of [`NO_INDEX`] for a table that has no such index. A view has none.
     #[must_use]
     pub fn sql(&self, dialect: Dialect) -> String {
-        let Self { label, table, columns, is_unique, .. } = *self;
+        let Self { label, table, columns, is_unique, is_arbiter, name } = *self;
         let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
         let (names, n) = (names.join(", "), names.len());
         let if_unique = |sql: String| if is_unique { sql } else { String::new() };
         match dialect {
-            Dialect::Postgres => {
-                // An insert can refer to this index, except for the integers of a map.
-                let is_arbiter = if columns == "id" { "" } else { " AND i.indimmediate" };
-                format!(
-                    "SELECT CAST('{label}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
-                     c.oid = CAST('{table}' AS regclass) AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i \
-                     WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL{} AND {n} = (SELECT count(*) FROM \
-                     pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
-                     AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
-                    if_unique(format!(" AND i.indisunique{is_arbiter} AND i.indnkeyatts = {n}")),
-                    n - 1,
-                )
-            }
+            Dialect::Postgres => format!(
+                "SELECT CAST('{label}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
+                 c.oid = CAST('{table}' AS regclass) AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i \
+                 WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL{}{} AND {n} = (SELECT count(*) FROM \
+                 pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
+                 AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
+                if_unique(format!(" AND i.indisunique AND i.indnkeyatts = {n}")),
+                if is_arbiter { " AND i.indimmediate" } else { "" },
+                n - 1,
+            ),
             Dialect::MySql => {
                 let is_named =
-                    self.name.map_or(String::new(), |name| format!(" AND s.INDEX_NAME = '{name}'"));
+                    name.map_or(String::new(), |name| format!(" AND s.INDEX_NAME = '{name}'"));
                 let (schema, table) = (schema(table), bare_name(table));
                 format!(
                     "SELECT '{label}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
-                     t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
+                     t.TABLE_NAME = '{table}' AND t.TABLE_TYPE NOT IN ('VIEW', 'TEMPORARY') AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
                      AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}'{is_named} GROUP BY s.INDEX_NAME HAVING \
                      SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
                     if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),

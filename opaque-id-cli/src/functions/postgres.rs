@@ -139,7 +139,7 @@ BEGIN
             format('ALTER SCHEMA %I OWNER TO %I', nspname, current_user) FROM ours
         UNION ALL SELECT 'the extension pgcrypto', extowner, 'DROP EXTENSION IF EXISTS pgcrypto' FROM pgcrypto
         UNION ALL SELECT format('the schema of pgcrypto, %I,', nspname), nspowner,
-            format('CREATE SCHEMA IF NOT EXISTS {PGCRYPTO}; ALTER EXTENSION pgcrypto SET SCHEMA {PGCRYPTO} /* SQL that names %I.gen_random_uuid then fails */', nspname)
+            'CREATE SCHEMA IF NOT EXISTS {PGCRYPTO}; ALTER EXTENSION pgcrypto SET SCHEMA {PGCRYPTO} /* SQL that names the old schema then fails */'
             FROM pgcrypto
         UNION ALL SELECT format('the right to create in the schema %I', nspname), grantee,
             format('CREATE SCHEMA IF NOT EXISTS %I; REVOKE CREATE ON SCHEMA %1$I FROM %s', nspname,

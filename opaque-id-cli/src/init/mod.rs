@@ -43,7 +43,7 @@ pub(crate) fn run(
         notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
         manifest.enable_sqlx_toml();
     } else if let Some(url) = url {
-        notes.extend(output::block_on(opaque_id_schema::unread_schemas(url))??);
+        notes.extend(output::unread_schemas(url)?);
     }
     let mut names = if path == "crate" { "mod ids;" } else { "pub mod ids;" }.to_owned();
     if path != "crate" && !overrides.is_empty() {

@@ -91,6 +91,14 @@ async fn act<K: ShownKey>(
     }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;
+    let writes_rows = match command {
+        Packs::Import { .. } | Packs::Restore { .. } => Some(true),
+        Packs::Rekey { .. } | Packs::Sweep { .. } => Some(column.is_none()),
+        _ => None,
+    };
+    if let Some(has_rows) = writes_rows {
+        table.database.run(table.packs.check_primary_keys(has_rows)).await?;
+    }
     match command {
         Packs::Tune(_) | Packs::Create(_) => unreachable!("it opens no table"),
         Packs::Configure { settings, .. } => settings::configure(out, &table, settings).await,

@@ -381,7 +381,19 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
         refuses_uuids(database, &["by_key"])?;
     }
     let wrong = "expected --value because the table's values are not JSON, found --columns";
-    readings.refuses("import --from old --columns body", wrong)
+    readings.refuses("import --from old --columns body", wrong)?;
+
+    // Reading commands accept a backup without keys.
+    for sql in [
+        "ALTER TABLE readings_recent RENAME TO kept",
+        "CREATE TABLE readings_recent AS SELECT * FROM kept",
+    ] {
+        database.execute(sql)?;
+    }
+    let no_key = "a primary key over id of readings_recent";
+    readings.refuses("import --from old --value body", no_key)?;
+    readings.refuses("rekey", no_key)?;
+    expect("rows", sorted(&readings.ok("export")?), sorted(&exported))
 }
 
 /// SQLite compares keys of all types: none of integers is found next to 16 bytes.

@@ -58,7 +58,7 @@ fn sqlx_toml_of_uuids(database: &Database) -> Result {
     };
     let (written, notes) = write(DERIVES)?;
     expect("the file", &*written, WRITTEN)?;
-    let expected = r#"note: only the schema `public` was read; tables are also in `iam` (1): choose a schema by `?options[search_path]=…` at the end of the URL
+    let expected = r#"note: only the schema `public` was read; tables are also in `iam` (1): add their columns, such as iam.users.id=my_app::User
 note: `article_comment`: crate::Comment, by the end of the name; if that is wrong, add the right one, such as article_comment=my_app::User
 note: UUIDs that are no ids, written as such: article_comment.tags, login.token, traces.trace, "user".trace; if one is an id, add it, such as TABLE.COLUMN=my_app::User
 "#;

@@ -52,6 +52,11 @@ impl Calls {
         Self::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, is_column)
     }
 
+    /// Refuses tables that have lost their primary keys. A column has no rows.
+    pub fn check_primary_keys(&self, has_rows: bool) -> PackCall<'static, ()> {
+        self.connected(async move |mut session| session.check_primary_keys(has_rows).await)
+    }
+
     pub fn refresh(&self) -> PackCall<'static, ()> {
         self.call(refresh)
     }
@@ -96,10 +101,8 @@ async fn open(
             return Err(session.table.settings_missing());
         }
     }
-    if let Some(has_rows) = keyed_rows
-        && let Some(problem) = session.no_primary_keys(has_rows).await?.pop()
-    {
-        return Err(problem);
+    if let Some(has_rows) = keyed_rows {
+        session.check_primary_keys(has_rows).await?;
     }
     match first {
         Some(First { pack: Some(pack), is_grouped: true, .. }) => {

@@ -139,6 +139,10 @@ impl Session {
         Ok(())
     }
 
+    pub(super) async fn check_primary_keys(&mut self, has_rows: bool) -> Result<(), TableError> {
+        self.no_primary_keys(has_rows).await?.pop().map_or(Ok(()), Err)
+    }
+
     /// Returns the tables that have lost their primary keys.
     pub(super) async fn no_primary_keys(
         &mut self,

@@ -138,6 +138,7 @@ impl Table {
             table: self.name,
             columns,
             is_unique,
+            is_arbiter: is_unique && columns != "id",
             name: name.as_deref(),
         };
         missing.sql(dialect)

@@ -22,6 +22,17 @@ pub(super) async fn columns_that_were_altered<S: ColumnShop>(
     let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
     let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
     let rows = add(shop, &notes, ["Ada".to_owned(), "Grace".to_owned()]).await?;
+    database.execute(
+        "ALTER TABLE profiles_notes_meta RENAME TO kept_meta;
+         CREATE TABLE profiles_notes_meta AS SELECT * FROM kept_meta",
+    )?;
+    let no_key = "a primary key over id of profiles_notes_meta";
+    assert!(error(fresh::<S, S::User, Json>(shop).await).contains(no_key));
+    let problems = shop.verify(&notes, &self::notes(), |_| {}).await?.problems;
+    assert!(problems[0].to_string().contains(no_key), "{problems:?}");
+    database.execute(
+        "DROP TABLE profiles_notes_meta; ALTER TABLE kept_meta RENAME TO profiles_notes_meta",
+    )?;
     let (first, second) = (rows[0].0, rows[1].0);
     let mut written = shop.profiles().await?;
     written[0].address = Some(S::encrypt(&addresses, first, "London")?);
