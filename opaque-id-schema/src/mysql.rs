@@ -51,6 +51,8 @@ row! {
         referenced_column: Option<String>,
         update_rule: Option<String>,
         delete_rule: Option<String>,
+        /// It is a column of a foreign key, so a primary key's rows belong to another table's.
+        refers: bool,
     }
 }
 
@@ -67,7 +69,9 @@ const ROWS: &str = "
         CAST(IF(k.referenced_table_schema = k.table_schema, k.referenced_table_name,
             CONCAT(k.referenced_table_schema, '.', k.referenced_table_name)) AS CHAR) AS referenced_table,
         CAST(k.referenced_column_name AS CHAR) AS referenced_column,
-        CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule
+        CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule,
+        (c.table_name, c.column_name) IN (SELECT table_name, column_name FROM information_schema.key_column_usage
+            WHERE table_schema = DATABASE() AND referenced_table_name IS NOT NULL) AS refers
     FROM information_schema.columns c
     JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
         AND BINARY t.table_name = c.table_name
@@ -154,8 +158,10 @@ async fn read_key_columns(url: &str, samples: bool) -> Result<Vec<KeyColumn>, Ch
     let (database, all) = read(&mut connection).await?;
     let (rows, foreign_keys) = candidates(&all);
     let queried = |table: &str| format!("{database}.{table}");
-    let declared = rows.iter().filter(|row| row.constraint_name.is_some());
-    let keys = declared.map(|row| key(row, Values::Ids)).collect();
+    let is_key = |row: &&&Row| {
+        row.constraint_name.is_some() && (row.referenced_table.is_some() || !row.refers)
+    };
+    let keys = rows.iter().filter(is_key).map(|row| key(row, Values::Ids)).collect();
     let all = Vec::from_iter(all.iter().map(|row| (&row.table_name, &row.column_name)));
     let columns =
         identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {

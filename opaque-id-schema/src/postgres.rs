@@ -39,6 +39,8 @@ row! {
         referenced_column: Option<String>,
         definition: Option<String>,
         is_primary: bool,
+        /// It is a column of a foreign key, so a primary key's rows belong to another table's.
+        refers: bool,
         /// A query on a readable table sees all rows and runs no code of other roles.
         is_readable: bool,
         obstacle: Option<String>,
@@ -82,6 +84,7 @@ const ROWS: &str = "
         pg_get_constraintdef(con.oid) AS definition,
         EXISTS (SELECT FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
             AND own.conkey = con.conkey) AS is_primary,
+        EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = cl.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey)) AS refers,
         cl.is_trusted AND NOT cl.has_parts AND NOT cl.relforcerowsecurity AS is_readable,
         CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s, and its schema to %s; check and convert it as the owner of both',
                 cl.owner, cl.schema_owner)
@@ -168,8 +171,10 @@ pub(crate) async fn key_columns(url: &str, samples: bool) -> Result<Vec<KeyColum
     let (rows, foreign_keys) = read(&mut connection, &schema).await?;
     let row_of = |table: &str| rows.iter().find(|row| row.table_name == table);
     let queried = |table: &str| row_of(table).map_or(table, |row| &row.queried_name).to_owned();
-    let declared = rows.iter().filter(|row| row.constraint_name.is_some());
-    let keys = declared.map(|row| key(row, Values::Ids)).collect();
+    let is_key = |row: &&Row| {
+        row.constraint_name.is_some() && (row.referenced_table.is_some() || !row.refers)
+    };
+    let keys = rows.iter().filter(is_key).map(|row| key(row, Values::Ids)).collect();
     let all = Vec::from_iter(rows.iter().map(|row| (&row.table_name, &row.column_name)));
     let columns =
         identified(&mut connection, keys, &foreign_keys, queried, &all, |(table, column)| {

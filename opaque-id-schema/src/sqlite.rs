@@ -134,7 +134,6 @@ async fn read(
         let mut primary = of_table.iter().filter(|column| column.pk > 0);
         if let (Some(key), None) = (primary.next(), primary.next()) {
             primary_keys.insert(table.name.clone(), key.name.clone());
-            keys.push((table, key.name.clone()));
         }
         columns.insert(table.name.clone(), of_table);
     }
@@ -145,6 +144,10 @@ async fn read(
         .bind(&table.name)
         .fetch_all(&mut *connection)
         .await?;
+        let refers =
+            |key: &&String| references.iter().any(|other| other.from.eq_ignore_ascii_case(key));
+        let key = primary_keys.get(&table.name).filter(|key| is_check || !refers(key));
+        keys.extend(key.map(|key| (table, key.clone())));
         for reference in &references {
             let mut of_key = references.iter().filter(|other| other.id == reference.id);
             let of_one_column = of_key.nth(1).is_none();

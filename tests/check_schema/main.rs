@@ -87,7 +87,8 @@ fn needs_a_schema(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// Names that need quotes in SQL, as sqlx's macros describe them.
+/// Names that need quotes in SQL, as sqlx's macros describe them. Keys of several columns are no ids, and one
+/// reference to a table's rows is enough.
 fn names_as_macros_do(database: &Database) -> Verdict {
     let (mark, key) = match database.kind {
         Engine::Postgres => ('"', "uuid"),
@@ -97,10 +98,18 @@ fn names_as_macros_do(database: &Database) -> Verdict {
     let quote = |name: &str| format!("{mark}{name}{mark}");
     let [user, order, of] = ["user", "LineItem", "order"].map(quote);
     database.execute(&format!(
-        "CREATE TABLE {user} (id {key} NOT NULL PRIMARY KEY);
+        "CREATE TABLE {user} (id {key} NOT NULL PRIMARY KEY, a {key} NOT NULL UNIQUE, b {key} NOT NULL UNIQUE);
          CREATE TABLE {order} (
-             code CHAR(2) NOT NULL PRIMARY KEY, {of} {key} NOT NULL, FOREIGN KEY ({of}) REFERENCES {user} (id)
-         )"
+             code CHAR(2) NOT NULL PRIMARY KEY, {of} {key} NOT NULL,
+             CONSTRAINT a_key FOREIGN KEY ({of}) REFERENCES {user} (a),
+             CONSTRAINT key_of FOREIGN KEY ({of}) REFERENCES {user} (id),
+             CONSTRAINT z_key FOREIGN KEY ({of}) REFERENCES {user} (b)
+         );
+         CREATE TABLE members (org {key} NOT NULL, id {key} NOT NULL, PRIMARY KEY (org, id));
+         CREATE TABLE profiles (
+             id {key} NOT NULL PRIMARY KEY, org {key} NOT NULL, FOREIGN KEY (org, id) REFERENCES members (org, id)
+         );
+         CREATE TABLE avatars (id {key} NOT NULL PRIMARY KEY, FOREIGN KEY (id) REFERENCES profiles (id))"
     ))?;
     on_a_thread(async || {
         let columns = opaque_id_schema::key_columns(&database.url).await?;
