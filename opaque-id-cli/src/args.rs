@@ -1,6 +1,7 @@
 //! The command line. Its doc comments are the help texts.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -45,8 +46,9 @@ pub(crate) enum Command {
         opaque-id init --dry-run\n  \
         DATABASE_URL=postgres://localhost/shop opaque-id init")]
     Init {
-        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…: its tables and some of their rows are read
-        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        /// postgres://…, mysql://… (also for MariaDB), sqlite://… or SQLite's file: its tables and some of their rows
+        /// are read
+        #[arg(long, value_name = "URL", env, hide_env_values = true, value_parser = database_url)]
         database_url: Option<String>,
         /// Print the changes as a diff, and change nothing
         #[arg(long)]
@@ -79,9 +81,9 @@ pub(crate) enum Command {
         /// Refuse if something in the database needs the secret with this key id, or if it seals; implies --in-use
         #[arg(long, value_name = "KEY_ID", conflicts_with = "json", requires = "database_url", value_parser = clap::value_parser!(u8).range(0..4))]
         retire: Option<u8>,
-        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
-        /// other users
-        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        /// postgres://…, mysql://… (also for MariaDB), sqlite://… or SQLite's file, without a pooler; use
+        /// DATABASE_URL to hide it from other users
+        #[arg(long, value_name = "URL", env, hide_env_values = true, value_parser = database_url)]
         database_url: Option<String>,
         /// Print one JSON object per line
         #[arg(long)]
@@ -190,7 +192,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
         /// The database to read key columns from; used unless all columns are given
-        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        #[arg(long, value_name = "URL", env, hide_env_values = true, value_parser = database_url)]
         database_url: Option<String>,
         /// Rust files, or folders with Rust files, that are searched for the types of tables
         #[arg(long, value_name = "PATH", default_value = ".")]
@@ -226,9 +228,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         opaque-id check-schema --exclude countries,currencies --exclude orders.stripe_id")]
     CheckSchema {
-        /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
-        /// other users
-        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        /// postgres://…, mysql://… (also for MariaDB), sqlite://… or SQLite's file, without a pooler; use
+        /// DATABASE_URL to hide it from other users
+        #[arg(long, value_name = "URL", env, hide_env_values = true, value_parser = database_url)]
         database_url: String,
         /// Tables and columns that are not ids, separated by commas; they are not reported
         #[arg(long, value_name = "TABLE[.COLUMN]", value_delimiter = ',')]
@@ -436,7 +438,7 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
         /// The database with the restored backup, a separate one; its table must have the same name
-        #[arg(long, value_name = "URL", env = "BACKUP_URL", hide_env_values = true)]
+        #[arg(long, value_name = "URL", env = "BACKUP_URL", hide_env_values = true, value_parser = database_url)]
         backup_url: String,
         /// Also replace packs that another secret or a missing dictionary may be able to read, and packs and
         /// recent rows that the backup has no rows of
@@ -642,9 +644,9 @@ pub(crate) struct PackSettings {
 pub(crate) struct PackedTable {
     #[command(flatten)]
     pub(crate) resource: ResourceArgs,
-    /// postgres://…, mysql://… (also for MariaDB) or sqlite://…, without a pooler; use DATABASE_URL to hide it from
-    /// other users
-    #[arg(long, value_name = "URL", env, hide_env_values = true)]
+    /// postgres://…, mysql://… (also for MariaDB), sqlite://… or SQLite's file, without a pooler; use
+    /// DATABASE_URL to hide it from other users
+    #[arg(long, value_name = "URL", env, hide_env_values = true, value_parser = database_url)]
     pub(crate) database_url: String,
     /// The context of the table in the application, if there is one
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -792,6 +794,14 @@ pub(crate) struct ResourceArgs {
     pub(crate) resources: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
+}
+
+/// diesel names a SQLite database by its file alone.
+fn database_url(url: &str) -> Result<String, Infallible> {
+    Ok(match Path::new(url).is_file() {
+        true => format!("sqlite://{}", url.replace('%', "%25").replace('?', "%3F")),
+        false => url.to_owned(),
+    })
 }
 
 /// The name of a value, its help, and the value.

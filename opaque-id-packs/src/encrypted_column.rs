@@ -147,7 +147,7 @@ macro_rules! encrypted_column {
                 /// [`PackError`](crate::PackError), also if the group is erased.
                 ///
                 /// # Panics
-                /// The errors of [`encrypt`](Self::encrypt).
+                /// Panics like [`encrypt`](Self::encrypt).
                 fn encrypt_on(&self, id: T::Internal, value: &V) -> Encrypted<T, V> {
                     self.0.encrypt_on(id, value)
                 }
