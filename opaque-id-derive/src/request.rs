@@ -41,9 +41,19 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let mut named = named.map(|field| &field.attrs);
     let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
-    let others: Vec<_> = given_names.iter().chain(computed.iter().map(|(name, _)| name)).collect();
-    let computed = computed.iter().map(|(name, value)| quote!(let #name = #value;));
-    let computed = quote!(#(#computed)*);
+    let mut others: Vec<_> = given_names.iter().map(|name| (name, quote!(#name))).collect();
+    let mut bindings = TokenStream::new();
+    for (name, value) in &computed {
+        match others.iter_mut().find(|(other, _)| *other == name) {
+            // Values are encrypted for the first id, such as in `given(id: Internal<User>, id = Set(id))`.
+            Some((_, field)) => *field = quote!(#name: #value),
+            None => {
+                bindings.extend(quote!(let #name = #value;));
+                others.push((name, quote!(#name)));
+            }
+        }
+    }
+    let (others, fields): (Vec<_>, Vec<_>) = others.into_iter().unzip();
     let mut is_used = false;
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;
@@ -102,7 +112,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             _ => (quote!(#request), quote!(#path)),
         };
         arms.push(quote! {
-            #variant { #(#sources),* } => #into { #(#values,)* #(#others,)* #rest }
+            #variant { #(#sources),* } => #into { #(#values,)* #(#fields,)* #rest }
         });
     }
     let columns = columns.of(input, is_used)?;
@@ -137,7 +147,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 ) -> ::core::result::Result<#model, #error> {
                     use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                     let (__request, __keyring) = (self, keyring);
-                    #computed
+                    #bindings
                     ::core::result::Result::Ok(match __request { #(#arms,)* })
                 }
             }
@@ -154,7 +164,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             ) -> ::core::result::Result<#model, #krate::RequestError> {
                 use #krate::__private::{OpenByModel as _, OpenByParts as _, OpenNothing as _};
                 let #pattern = self;
-                #computed
+                #bindings
                 ::core::result::Result::Ok(match __request { #(#arms,)* })
             }
         }

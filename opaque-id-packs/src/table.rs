@@ -41,6 +41,8 @@ pub(crate) struct Table {
     pub(crate) statements: Statements,
     /// The keys with the time of their read. `None` is an erased group.
     known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
+    /// The groups that this process has erased, with the time.
+    erased_groups: QuickCache<u128, Instant>,
     ciphers: Ciphers,
     expected: Option<Requirements<'static>>,
     plain: Codec,
@@ -86,6 +88,7 @@ impl Table {
             name: table.into(),
             statements: Statements::new(table, ids),
             known_keys: QuickCache::new(KEYS),
+            erased_groups: QuickCache::new(KEYS),
             ciphers: Ciphers::new(keyring, domain, name),
             expected,
             plain,

@@ -144,6 +144,33 @@ fn a_sweep_beside_erasures_deletes_dictionaries() -> Result {
     Ok(())
 }
 
+/// Calls read the key before the erasure, or before its commit.
+#[test]
+fn a_process_reads_no_rows_of_groups_that_it_has_erased() -> Result {
+    let mut world = World::<InThree>::with(keyring()?, false)?;
+    let table = world.tables[0].clone();
+    world.put_all(&table, &Vec::from_iter((0..2).map(|key| (id(key.into()), value(key)))))?;
+    let first = [id(0)];
+    let mut slow = SteppedCall::new(table.get(&first), OUTSIDE);
+    world.step(&mut slow)?;
+    let key = world.run(slow.statement().ok_or("it reads the key")?)?;
+    world.finish_outside(table.erase(Group::new(0)))?;
+    slow.answer(key);
+    assert_eq!(world.end(slow)?, [Some(value(0))]);
+    assert_eq!(world.read_outside(&table, 0)?, None);
+
+    world.execute("CREATE TABLE before AS SELECT * FROM entries_keys")?;
+    world.finish(table.erase(Group::new(1)))?;
+    world.execute("CREATE TABLE after AS SELECT * FROM entries_keys")?;
+    for (shown, found) in [("before", Some(value(1))), ("after", None)] {
+        world.execute(&format!(
+            "DELETE FROM entries_keys; INSERT INTO entries_keys SELECT * FROM {shown}"
+        ))?;
+        assert_eq!(world.read_outside(&table, 1)?, found, "{shown} the commit");
+    }
+    Ok(())
+}
+
 /// On MySQL at READ COMMITTED, a locking read that waits for a pack sees its split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {

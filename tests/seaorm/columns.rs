@@ -3,13 +3,17 @@
 use std::convert::identity;
 
 use opaque_id_packs::seaorm::EncryptedColumn;
-use opaque_id_packs::{Encrypted, Fingerprint};
-use opaque_id_seaorm::Internal;
+use opaque_id_packs::{Encrypted, Fingerprint, Json, Settings};
+use opaque_id_seaorm::{Internal, IntoModel};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
+use opaque_id_tests::conformance::mapping::dialect;
+use opaque_id_tests::conformance::packs::keyring;
+use opaque_id_tests::conformance::report::Outcome::Passed;
+use opaque_id_tests::conformance::report::Verdict;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::{Result, column_calls};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set,
 };
 
 use crate::entity::{profile, user};
@@ -65,4 +69,46 @@ impl ColumnShop for SeaOrmShop {
         active(profile).reset_all().update(&self.connection).await?;
         Ok(())
     }
+}
+
+struct Columns {
+    notes: EncryptedColumn<user::Model, String>,
+    address: EncryptedColumn<user::Model, String>,
+}
+
+#[derive(IntoModel)]
+#[model(
+    into = profile::ActiveModel,
+    with = Set,
+    default,
+    given(id: Internal<user::Model>, id = Set(id)),
+    columns = Columns,
+    error = Box<dyn std::error::Error + Send + Sync>
+)]
+struct NewProfile {
+    #[model(encrypt)]
+    notes: String,
+    #[model(encrypt)]
+    address: Option<String>,
+}
+
+pub(crate) async fn a_request_encrypts(shop: &SeaOrmShop, database: &Database) -> Verdict {
+    shop.create_profiles(database).await?;
+    let secrets = keyring(0)?;
+    let open = async |name: &str| {
+        database.execute(&SeaOrmShop::create_column::<user::Model, Json>(
+            dialect(database.kind),
+            name,
+        ))?;
+        shop.open_column(&secrets, name.into(), Some(Settings::default())).await
+    };
+    let columns = Columns { notes: open("notes").await?, address: open("addresses").await? };
+    let id = Internal::generate();
+    let (notes, address) = ("hay fever".to_owned(), "ada@example.org".to_owned());
+    let new = NewProfile { notes: notes.clone(), address: Some(address.clone()) };
+    let added = new.encrypt(&secrets.current(), id, &columns)?.insert(&shop.connection).await?;
+    assert_eq!((added.id, columns.notes.decrypt(id, &added.notes)?), (id, notes));
+    let found = added.address.ok_or("an address")?;
+    assert_eq!(columns.address.decrypt(id, &found)?, address);
+    Ok(Passed)
 }

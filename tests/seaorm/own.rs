@@ -12,6 +12,7 @@ use sea_orm::{ActiveValue, DbBackend, QueryOrder, QueryTrait, Set, Statement};
 use sea_orm::{EntityLoaderTrait, ExprTrait};
 use sea_orm_migration::MigratorTrait;
 
+use crate::columns::a_request_encrypts;
 use crate::entity::{earlier_team, earlier_user, number, team, unsigned_number, user};
 use crate::mapping::Invoice;
 use crate::migration;
@@ -44,6 +45,7 @@ pub(crate) fn cases() -> Cases {
     let of_databases: Cases = cases! {
         SeaOrmShop, |shop, database, case| case(&shop, database).await;
         a_call_keeps_its_connection
+        a_request_encrypts
     };
     cases.extend(of_databases);
     cases

@@ -92,8 +92,9 @@ impl Calls {
             let id = id.ok_or_else(|| table.mismatch("rows in groups", "rows without groups"))?;
             let mark = table.erased_key(id)?;
             let mut session = session.connect().await;
+            session.table.quarantine_key(id);
             session.write(session.sql().erase_key(&mark)).await?;
-            session.table.forget_key(id);
+            session.table.quarantine_key(id);
             session.end(()).await
         })
     }

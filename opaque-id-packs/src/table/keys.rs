@@ -1,7 +1,7 @@
 //! The keys of groups, and the groups of rows and of cached packs.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use opaque_id_sql::statement::Cell;
 use zeroize::Zeroizing;
@@ -15,6 +15,10 @@ use crate::stored::{StoredRow, Tier};
 
 /// After this time, the client asks the server whether a group is erased.
 const KEY_FOR: Duration = Duration::from_secs(60);
+
+/// For this time after an erasure, no key of the group is kept, because calls may have read it before the
+/// erasure or before its commit.
+const QUARANTINE: Duration = Duration::from_secs(600);
 
 impl Table {
     /// Returns a group's key if it was read within the last minute, or `Some(None)` if the group was erased.
@@ -39,6 +43,12 @@ impl Table {
         if let Some(cache) = self.cache() {
             cache.clear();
         }
+    }
+
+    /// An erasure calls this before its statement, and again after it because the statement may have waited.
+    pub(crate) fn quarantine_key(&self, id: u128) {
+        self.erased_groups.insert(id, Instant::now());
+        self.forget_key(id);
     }
 
     /// Erasures by others are then noticed at once.
@@ -75,6 +85,11 @@ impl Table {
             // A transaction may see keys that are later rolled back.
             if !context.is_in_transaction {
                 self.known_keys.insert(stored.id, (context.began, key.clone()));
+                // This comes after the insertion, because an erasure may begin at any time.
+                let erased = self.erased_groups.get(&stored.id);
+                if erased.is_some_and(|erased| erased.elapsed() < QUARANTINE) {
+                    self.known_keys.remove(&stored.id);
+                }
             }
             keys.insert(stored.id, key);
         }
