@@ -78,24 +78,48 @@ impl Manifest {
         Some((version.unwrap_or_default(), features.collect()))
     }
 
+    /// Cargo.lock decides if the requirement does not, such as `sqlx = "0"`.
     fn has(&self, name: &str, version: &str) -> bool {
-        let is_other = |c: char| !c.is_ascii_digit();
-        self.dependency(name).is_some_and(|(found, _)| {
-            let found = found.trim_start_matches(is_other).split(is_other);
-            version.split('.').zip(found).all(|(wanted, found)| wanted == found)
-        })
+        fn numbers(version: &str) -> Vec<&str> {
+            let numbers = version.split(|c: char| !c.is_ascii_digit());
+            numbers.filter(|number| !number.is_empty()).collect()
+        }
+        let Some((required, _)) = self.dependency(name) else { return false };
+        let (wanted, mut found) = (numbers(version), numbers(&required));
+        let locked = self.locked(name).filter(|_| found.len() < wanted.len());
+        if let Some(locked) = &locked {
+            found = numbers(locked);
+        }
+        wanted.iter().zip(found).all(|(wanted, found)| *wanted == found)
+    }
+
+    fn locked(&self, name: &str) -> Option<String> {
+        let folder = self.workspace.as_ref().map_or(Path::new("."), |(folder, _)| folder);
+        let lock: DocumentMut = files::read(&folder.join("Cargo.lock")).ok()?.parse().ok()?;
+        let packages = lock.get("package")?.as_array_of_tables()?;
+        let find = |name| packages.iter().find(|it| it.get("name").and_then(Item::as_str) == name);
+        let package = self.document.get("package")?.get("name")?.as_str();
+        let all = find(package)?.get("dependencies")?.as_array()?.iter().filter_map(Value::as_str);
+        let mut named =
+            all.map(|dependency| dependency.split(' ')).map(|mut it| (it.next(), it.next()));
+        // The entry has a version if there are several.
+        match named.find(|(found, _)| *found == Some(name))? {
+            (_, Some(version)) => Some(version.to_owned()),
+            _ => Some(find(Some(name))?.get("version")?.as_str()?.to_owned()),
+        }
     }
 
     fn supported(&self, table: &'static [Row], notes: &mut Vec<String>) -> Vec<&'static Row> {
         let mut supported = Vec::new();
         for rows in table.chunk_by(|row, next| row.0 == next.0) {
             let name = rows[0].0;
-            let Some((found, _)) = self.dependency(name) else { continue };
+            let Some((required, _)) = self.dependency(name) else { continue };
             match rows.iter().find(|row| self.has(name, row.1)) {
                 Some(row) => supported.push(row),
                 None => notes.push(format!(
-                    "expected {name} {}, found `{found}`: update it, and run the command again",
-                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or ")
+                    "expected {name} {}, found `{}`: update it, and run the command again",
+                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or "),
+                    self.locked(name).unwrap_or(required)
                 )),
             }
         }

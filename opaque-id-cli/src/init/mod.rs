@@ -69,7 +69,7 @@ pub(crate) fn run(
         }
     }
     let ids = ids.unwrap_or_else(|| module.text.clone());
-    let undecided = ids.matches("// Decide ").count();
+    let undecided = ids.lines().filter(|line| line.starts_with("// Decide ")).count();
     let name = ids.lines().find_map(|line| line.strip_prefix("pub struct ")?.strip_suffix(';'));
     let name = name.unwrap_or("User").to_owned();
     if url.is_none() && !Path::new(file).exists() {

@@ -33,11 +33,13 @@ fn init_writes_what_its_dry_run_prints_and_a_second_run_changes_nothing() {
     let diff = printed.run(&format!("{line} --dry-run"));
     assert!(contents(&printed) == before && stderr(&diff).contains("a new secret"));
     let next = written.run(&line);
-    assert!(good(&next).contains("types that it leaves to you: 3"), "{}", good(&next));
+    let left = "types that it leaves to you: 3";
+    assert!(good(&next).contains(left), "{}", good(&next));
     let after = contents(&written);
     assert_eq!(after[3], include_str!("init/ids.txt"));
     assert_eq!(after[5], "mod api;\nmod ids;\nmod model;\nfn main() {}\n");
-    assert!(!written.ok(&line).contains("wrote") && contents(&written) == after);
+    let again = written.ok(&line);
+    assert!(!again.contains("wrote") && again.contains(left) && contents(&written) == after);
     // A file that others could read would be refused.
     written.ok("keys --keys-file opaque-id.keys");
 
@@ -68,6 +70,26 @@ fn init_adds_the_crates_of_the_dependencies() {
         assert_eq!(after[1], before.replace(workspace, &added).replace(name, &excluded));
         assert!(after[3].contains("// pub struct User;") && after[5] == source);
     }
+}
+
+#[test]
+fn init_reads_the_versions_of_cargo_lock() {
+    let package = |name: &str, version: &str, dependencies: &str| {
+        format!(
+            "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\ndependencies = [{dependencies}]\n"
+        )
+    };
+    let folder = project("sqlx = \"0\"\naxum = \"*\"", "src/main.rs", "");
+    let [mine, newer, older, axum] = [
+        package("my-app", "0.1.0", r#""axum", "sqlx 0.8.6""#),
+        package("sqlx", "0.9.0", ""),
+        package("sqlx", "0.8.6", ""),
+        package("axum", "0.7.9", ""),
+    ];
+    folder.write("Cargo.lock", &[axum, mine, older, newer].concat());
+    let added = folder.run("init");
+    assert!(contents(&folder)[1].contains("package = \"opaque-id-sqlx08\""), "{}", good(&added));
+    assert!(stderr(&added).contains("expected axum 0.8, found `0.7.9`"), "{}", stderr(&added));
 }
 
 #[test]
