@@ -26,8 +26,8 @@ pub struct Path<T>(
 );
 
 /// actix-web's [`Query`](web::Query) with ids as [`Opened`](crate::Opened) or `External`. A repeated name is
-/// a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`, but not inside of
-/// `#[serde(flatten)]`.
+/// a list, `?id=a&id=b`. An empty value of an `Option` of an `Opened`, a number or a `bool` is `None`. Neither
+/// applies inside of `#[serde(flatten)]`.
 ///
 /// # Errors
 /// 404 for a refused id. Other errors are actix-web's own.

@@ -79,8 +79,8 @@ pub struct Path<T>(
 );
 
 /// axum's [`Query`](axum::extract::Query) with ids as [`Opened`](crate::Opened) or `External`. A repeated
-/// name is a list, `?id=a&id=b`, and an empty value of an `Option<Opened<_>>` is `None`, but not inside of
-/// `#[serde(flatten)]`.
+/// name is a list, `?id=a&id=b`. An empty value of an `Option` of an `Opened`, a number or a `bool` is `None`.
+/// Neither applies inside of `#[serde(flatten)]`.
 ///
 /// # Rejections
 /// 404 for a refused id. Other rejections are axum's own.
