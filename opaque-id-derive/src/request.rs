@@ -41,19 +41,24 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let mut named = named.map(|field| &field.attrs);
     let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
-    let mut others: Vec<_> = given_names.iter().map(|name| (name, quote!(#name))).collect();
+    let mut others: Vec<_> = given_names.iter().map(|name| (name, None)).collect();
     let mut bindings = TokenStream::new();
     for (name, value) in &computed {
-        match others.iter_mut().find(|(other, _)| *other == name) {
+        let mut given = others.iter_mut().take(given_names.len());
+        match given.find(|(given, field)| *given == name && field.is_none()) {
             // Values are encrypted for the first id, such as in `given(id: Internal<User>, id = Set(id))`.
-            Some((_, field)) => *field = quote!(#name: #value),
+            Some((_, field)) => *field = Some(value),
             None => {
                 bindings.extend(quote!(let #name = #value;));
-                others.push((name, quote!(#name)));
+                others.push((name, None));
             }
         }
     }
-    let (others, fields): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+    let others = others.into_iter().map(|(name, field)| match field {
+        Some(value) => (name, quote!(#name: #value)),
+        None => (name, quote!(#name)),
+    });
+    let (others, fields): (Vec<_>, Vec<_>) = others.unzip();
     let mut is_used = false;
     let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
     let request = &input.ident;

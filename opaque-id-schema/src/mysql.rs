@@ -51,7 +51,7 @@ row! {
         referenced_column: Option<String>,
         update_rule: Option<String>,
         delete_rule: Option<String>,
-        /// It is a column of a foreign key, so a primary key's rows belong to another table's.
+        /// It refers to another table's column, alone or with others, and that column does not refer back.
         refers: bool,
     }
 }
@@ -70,8 +70,11 @@ const ROWS: &str = "
             CONCAT(k.referenced_table_schema, '.', k.referenced_table_name)) AS CHAR) AS referenced_table,
         CAST(k.referenced_column_name AS CHAR) AS referenced_column,
         CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule,
-        (c.table_name, c.column_name) IN (SELECT table_name, column_name FROM information_schema.key_column_usage
-            WHERE table_schema = DATABASE() AND referenced_table_name IS NOT NULL) AS refers
+        (BINARY c.table_name, c.column_name) IN (SELECT BINARY f.table_name, f.column_name FROM information_schema.key_column_usage f
+            LEFT JOIN information_schema.key_column_usage back ON back.table_schema = f.referenced_table_schema
+                AND back.table_name = f.referenced_table_name AND back.column_name = f.referenced_column_name
+                AND back.referenced_table_schema = f.table_schema AND back.referenced_table_name = f.table_name
+            WHERE f.table_schema = DATABASE() AND BINARY f.referenced_table_name <> f.table_name AND back.table_name IS NULL) AS refers
     FROM information_schema.columns c
     JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
         AND BINARY t.table_name = c.table_name

@@ -39,7 +39,7 @@ row! {
         referenced_column: Option<String>,
         definition: Option<String>,
         is_primary: bool,
-        /// It is a column of a foreign key, so a primary key's rows belong to another table's.
+        /// It refers to another table's column, alone or with others, and that column does not refer back.
         refers: bool,
         /// A query on a readable table sees all rows and runs no code of other roles.
         is_readable: bool,
@@ -84,7 +84,9 @@ const ROWS: &str = "
         pg_get_constraintdef(con.oid) AS definition,
         EXISTS (SELECT FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
             AND own.conkey = con.conkey) AS is_primary,
-        EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = cl.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey)) AS refers,
+        EXISTS (SELECT FROM pg_constraint f, unnest(f.conkey, f.confkey) AS k (attnum, other) WHERE f.contype = 'f'
+            AND f.conrelid = cl.oid AND f.confrelid <> cl.oid AND k.attnum = a.attnum AND NOT EXISTS (SELECT FROM pg_constraint back
+            WHERE back.contype = 'f' AND back.conrelid = f.confrelid AND back.confrelid = cl.oid AND k.other = ANY (back.conkey))) AS refers,
         cl.is_trusted AND NOT cl.has_parts AND NOT cl.relforcerowsecurity AS is_readable,
         CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s, and its schema to %s; check and convert it as the owner of both',
                 cl.owner, cl.schema_owner)

@@ -137,18 +137,37 @@ async fn read(
         }
         columns.insert(table.name.clone(), of_table);
     }
+    let mut all_references: BTreeMap<&str, Vec<Reference>> = BTreeMap::new();
     for table in &tables {
-        let references: Vec<Reference> = sqlx::query_as(
+        let references = sqlx::query_as(
             "SELECT id, \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?)",
         )
         .bind(&table.name)
         .fetch_all(&mut *connection)
         .await?;
-        let refers =
-            |key: &&String| references.iter().any(|other| other.from.eq_ignore_ascii_case(key));
+        all_references.insert(&table.name, references);
+    }
+    for table in &tables {
+        let references = &all_references[&*table.name];
+        // A primary key that refers to another table's column, alone or with others, is no key of its own
+        // table, unless that column refers back.
+        let is_back = |key: &Reference| {
+            let other =
+                all_references.iter().find(|(name, _)| name.eq_ignore_ascii_case(&key.table));
+            let mut back = other.into_iter().flat_map(|(_, all)| all);
+            back.any(|back| {
+                let to = key.to.as_ref();
+                back.table.eq_ignore_ascii_case(&table.name)
+                    && to.is_some_and(|to| to.eq_ignore_ascii_case(&back.from))
+            })
+        };
+        let refers = |column: &String| {
+            let mut keys = references.iter().filter(|key| key.from.eq_ignore_ascii_case(column));
+            keys.any(|key| !key.table.eq_ignore_ascii_case(&table.name) && !is_back(key))
+        };
         let key = primary_keys.get(&table.name).filter(|key| is_check || !refers(key));
         keys.extend(key.map(|key| (table, key.clone())));
-        for reference in &references {
+        for reference in references {
             let mut of_key = references.iter().filter(|other| other.id == reference.id);
             let of_one_column = of_key.nth(1).is_none();
             // A reference may spell the other table and its column in a different case.

@@ -87,8 +87,8 @@ fn needs_a_schema(database: &Database) -> Verdict {
     Ok(Passed)
 }
 
-/// Names that need quotes in SQL, as sqlx's macros describe them. Keys of several columns are no ids, and one
-/// reference to a table's rows is enough.
+/// Names that need quotes in SQL, as sqlx's macros describe them. A primary key in a foreign key of several
+/// columns is an id only if the other column refers back to it. One reference to a table's rows is enough.
 fn names_as_macros_do(database: &Database) -> Verdict {
     let (mark, key) = match database.kind {
         Engine::Postgres => ('"', "uuid"),
@@ -97,6 +97,11 @@ fn names_as_macros_do(database: &Database) -> Verdict {
     };
     let quote = |name: &str| format!("{mark}{name}{mark}");
     let [user, order, of] = ["user", "LineItem", "order"].map(quote);
+    let newest = "FOREIGN KEY (id, newest) REFERENCES versions (document, id)";
+    let (inside, after) = match database.kind {
+        Engine::Sqlite => (format!(", {newest}"), String::new()),
+        _ => (String::new(), format!("; ALTER TABLE documents ADD {newest}")),
+    };
     database.execute(&format!(
         "CREATE TABLE {user} (id {key} NOT NULL PRIMARY KEY, a {key} NOT NULL UNIQUE, b {key} NOT NULL UNIQUE);
          CREATE TABLE {order} (
@@ -109,18 +114,24 @@ fn names_as_macros_do(database: &Database) -> Verdict {
          CREATE TABLE profiles (
              id {key} NOT NULL PRIMARY KEY, org {key} NOT NULL, FOREIGN KEY (org, id) REFERENCES members (org, id)
          );
-         CREATE TABLE avatars (id {key} NOT NULL PRIMARY KEY, FOREIGN KEY (id) REFERENCES profiles (id))"
+         CREATE TABLE avatars (id {key} NOT NULL PRIMARY KEY, FOREIGN KEY (id) REFERENCES profiles (id));
+         CREATE TABLE documents (id {key} NOT NULL PRIMARY KEY, newest {key}{inside});
+         CREATE TABLE versions (
+             id {key} NOT NULL PRIMARY KEY, document {key} NOT NULL, UNIQUE (document, id),
+             FOREIGN KEY (document) REFERENCES documents (id)
+         ){after}"
     ))?;
     on_a_thread(async || {
         let columns = opaque_id_schema::key_columns(&database.url).await?;
         let identifies: Vec<_> = columns.iter().map(|column| &*column.identifies).collect();
-        assert_eq!(identifies, ["user", "user"]);
+        assert_eq!(identifies, ["user", "documents", "user", "documents", "versions"]);
+        let columns = columns.into_iter().filter(|column| column.identifies == "user");
         let mut found = Vec::new();
         for (table, column) in [(&order, &of), (&user, &quote("id"))] {
             let select = format!("SELECT {column} FROM {table}");
             found.push(described(database, select).await?);
         }
-        let columns = columns.into_iter().map(|column| (column.table, column.column));
+        let columns = columns.map(|column| (column.table, column.column));
         assert_eq!(columns.collect::<Vec<_>>(), found);
         Ok(Passed)
     })

@@ -78,24 +78,30 @@ impl Manifest {
         Some((version.unwrap_or_default(), features.collect()))
     }
 
-    /// Cargo.lock decides if the requirement does not, such as `sqlx = "0"`.
     fn has(&self, name: &str, version: &str) -> bool {
-        fn numbers(version: &str) -> Vec<&str> {
+        fn numbers(version: &str) -> impl Iterator<Item = &str> {
             let numbers = version.split(|c: char| !c.is_ascii_digit());
-            numbers.filter(|number| !number.is_empty()).collect()
+            numbers.filter(|number| !number.is_empty())
         }
-        let Some((required, _)) = self.dependency(name) else { return false };
-        let (wanted, mut found) = (numbers(version), numbers(&required));
-        let locked = self.locked(name).filter(|_| found.len() < wanted.len());
-        if let Some(locked) = &locked {
-            found = numbers(locked);
-        }
-        wanted.iter().zip(found).all(|(wanted, found)| *wanted == found)
+        let found = self.version(name).unwrap_or_default();
+        let mut found = numbers(&found).peekable();
+        found.peek().is_some() && numbers(version).zip(found).all(|(wanted, found)| wanted == found)
+    }
+
+    /// Returns the requirement, or the version in Cargo.lock if the requirement allows several, such as `0` or
+    /// `>=0.8`.
+    fn version(&self, name: &str) -> Option<String> {
+        let (required, _) = self.dependency(name)?;
+        let is_open =
+            ["", "0"].contains(&required.trim()) || required.contains(['<', '>', '*', ',']);
+        let locked = if is_open { self.locked(name) } else { None };
+        Some(locked.unwrap_or(required))
     }
 
     fn locked(&self, name: &str) -> Option<String> {
-        let folder = self.workspace.as_ref().map_or(Path::new("."), |(folder, _)| folder);
-        let lock: DocumentMut = files::read(&folder.join("Cargo.lock")).ok()?.parse().ok()?;
+        let folders = [Some(Path::new(".")), self.workspace.as_ref().map(|(folder, _)| &**folder)];
+        let mut locks = folders.into_iter().flatten().map(|it| files::read(&it.join("Cargo.lock")));
+        let lock: DocumentMut = locks.find_map(Result::ok)?.parse().ok()?;
         let packages = lock.get("package")?.as_array_of_tables()?;
         let find = |name| packages.iter().find(|it| it.get("name").and_then(Item::as_str) == name);
         let package = self.document.get("package")?.get("name")?.as_str();
@@ -113,13 +119,12 @@ impl Manifest {
         let mut supported = Vec::new();
         for rows in table.chunk_by(|row, next| row.0 == next.0) {
             let name = rows[0].0;
-            let Some((required, _)) = self.dependency(name) else { continue };
+            let Some(found) = self.version(name) else { continue };
             match rows.iter().find(|row| self.has(name, row.1)) {
                 Some(row) => supported.push(row),
                 None => notes.push(format!(
-                    "expected {name} {}, found `{}`: update it, and run the command again",
-                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or "),
-                    self.locked(name).unwrap_or(required)
+                    "expected {name} {}, found `{found}`: update it, and run the command again",
+                    rows.iter().map(|row| row.1).collect::<Vec<_>>().join(" or ")
                 )),
             }
         }

@@ -79,17 +79,25 @@ fn init_reads_the_versions_of_cargo_lock() {
             "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\ndependencies = [{dependencies}]\n"
         )
     };
-    let folder = project("sqlx = \"0\"\naxum = \"*\"", "src/main.rs", "");
-    let [mine, newer, older, axum] = [
-        package("my-app", "0.1.0", r#""axum", "sqlx 0.8.6""#),
-        package("sqlx", "0.9.0", ""),
-        package("sqlx", "0.8.6", ""),
-        package("axum", "0.7.9", ""),
-    ];
-    folder.write("Cargo.lock", &[axum, mine, older, newer].concat());
-    let added = folder.run("init");
-    assert!(contents(&folder)[1].contains("package = \"opaque-id-sqlx08\""), "{}", good(&added));
-    assert!(stderr(&added).contains("expected axum 0.8, found `0.7.9`"), "{}", stderr(&added));
+    let lock = |sqlx: &str| {
+        let mine = package("my-app", "0.1.0", &format!(r#""axum", "sqlx {sqlx}""#));
+        let [newer, older] = ["0.9.0", "0.8.6"].map(|version| package("sqlx", version, ""));
+        [package("axum", "0.7.9", ""), mine, older, newer].concat()
+    };
+    for (required, locked, added) in [
+        ("0", "0.8.6", "package = \"opaque-id-sqlx08\""),
+        ("0", "0.9.0", "opaque-id-sqlx = \"0.1\""),
+        (">=0.8, <1", "0.9.0", "opaque-id-sqlx = \"0.1\""),
+        ("0.8", "0.9.0", "package = \"opaque-id-sqlx08\""),
+    ] {
+        let dependencies = format!("sqlx = \"{required}\"\naxum = \"*\"\nutoipa.git = \"…\"");
+        let folder = project(&dependencies, "src/main.rs", "");
+        folder.write("Cargo.lock", &lock(locked));
+        let next = folder.run("init");
+        let manifest = &contents(&folder)[1];
+        assert!(manifest.contains(added) && !manifest.contains("utoipa5"), "{manifest}");
+        assert!(stderr(&next).contains("expected axum 0.8, found `0.7.9`"), "{}", stderr(&next));
+    }
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::stored::{StoredRow, Tier};
 /// After this time, the client asks the server whether a group is erased.
 const KEY_FOR: Duration = Duration::from_secs(60);
 
-/// For this time after an erasure, no key of the group is kept, because calls may have read it before the
-/// erasure or before its commit.
+/// For this time after an erasure, each call reads the group's key, because other calls may have read it
+/// before the erasure or before its commit, and kept it.
 const QUARANTINE: Duration = Duration::from_secs(600);
 
 impl Table {
@@ -25,7 +25,9 @@ impl Table {
     #[expect(clippy::option_option, reason = "not known, or known to be none")]
     pub(crate) fn known_key(&self, id: u128) -> Option<Option<Arc<GroupKey>>> {
         let (read, key) = self.known_keys.get(&id)?;
-        (read.elapsed() < KEY_FOR).then_some(key)
+        let erased = self.erased_groups.get(&id);
+        let is_quarantined = erased.is_some_and(|erased| erased.elapsed() < QUARANTINE);
+        (read.elapsed() < KEY_FOR && !is_quarantined).then_some(key)
     }
 
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
@@ -85,11 +87,6 @@ impl Table {
             // A transaction may see keys that are later rolled back.
             if !context.is_in_transaction {
                 self.known_keys.insert(stored.id, (context.began, key.clone()));
-                // This comes after the insertion, because an erasure may begin at any time.
-                let erased = self.erased_groups.get(&stored.id);
-                if erased.is_some_and(|erased| erased.elapsed() < QUARANTINE) {
-                    self.known_keys.remove(&stored.id);
-                }
             }
             keys.insert(stored.id, key);
         }
