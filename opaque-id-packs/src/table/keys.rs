@@ -21,7 +21,8 @@ const KEY_FOR: Duration = Duration::from_secs(60);
 const QUARANTINE: Duration = Duration::from_secs(600);
 
 impl Table {
-    /// Returns a group's key if it was read within the last minute, or `Some(None)` if the group was erased.
+    /// Returns a group's key if it was read within the last minute, or `Some(None)` if the group was erased. A
+    /// group in quarantine has no known key.
     #[expect(clippy::option_option, reason = "not known, or known to be none")]
     pub(crate) fn known_key(&self, id: u128) -> Option<Option<Arc<GroupKey>>> {
         let (read, key) = self.known_keys.get(&id)?;
