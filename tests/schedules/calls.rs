@@ -144,12 +144,12 @@ fn a_sweep_beside_erasures_deletes_dictionaries() -> Result {
     Ok(())
 }
 
-/// Calls read the key before the erasure, or before its commit.
+/// Calls read the key before the erasure or before its commit, or the erasure is dropped after its statement.
 #[test]
 fn a_process_reads_no_rows_of_groups_that_it_has_erased() -> Result {
     let mut world = World::<InThree>::with(keyring()?, false)?;
     let table = world.tables[0].clone();
-    world.put_all(&table, &Vec::from_iter((0..2).map(|key| (id(key.into()), value(key)))))?;
+    world.put_all(&table, &Vec::from_iter((0..3).map(|key| (id(key.into()), value(key)))))?;
     let first = [id(0)];
     let mut slow = SteppedCall::new(table.get(&first), OUTSIDE);
     world.step(&mut slow)?;
@@ -168,6 +168,12 @@ fn a_process_reads_no_rows_of_groups_that_it_has_erased() -> Result {
         ))?;
         assert_eq!(world.read_outside(&table, 1)?, found, "{shown} the commit");
     }
+
+    assert_eq!(world.read_outside(&table, 2)?, Some(value(2)));
+    let erasure = SteppedCall::new(table.erase(Group::new(2)), OUTSIDE);
+    world.run(erasure.statement().ok_or("it erases")?)?;
+    drop(erasure);
+    assert_eq!(world.read_outside(&table, 2)?, None);
     Ok(())
 }
 
