@@ -122,8 +122,8 @@ impl<T: SealedResource> OldIds<T> {
     /// of their creation, or [`created_in`](IdRange::created_in) up to a time. Keys that cannot be
     /// enumerated, such as UUIDv4, need no bound: `IdRange::all()`.
     ///
-    /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and to 10 at least. So is
-    /// the sequence of a structured key, because clients can find out an exact bound and so the number of
+    /// A last integer and the sequence of a structured key are rounded up to one significant digit, such as
+    /// 5012 to 6000, and to 10 at least. Otherwise clients could find out the bound, and so the number of
     /// rows. Later rows up to the bound have old ids too. [`exact_bound`](OldIdsBuilder::exact_bound) turns
     /// the rounding off. A time is not rounded: choose a round one.
     pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> OldIdsBuilder<T> {
