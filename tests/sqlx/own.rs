@@ -3,7 +3,7 @@
 use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::resource::ReprOf;
 use opaque_id_sqlx::{External, IdNewtype, Internal, OpaqueId};
-use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
+use sqlx::{Any, AnyPool, Arguments, Encode, Executor, IntoArguments, Pool, QueryBuilder, Row, Type};
 
 use crate::macros;
 use crate::shop::{SqlxShop, Team, User};
@@ -112,6 +112,9 @@ macro_rules! own {
                         Ok(Passed)
                     })
                 }),
+                ("any_driver", |database| {
+                    run(database, async |_, _| any_driver(database, $placeholder).await)
+                }),
                 ("arrays", |database| {
                     if database.kind == Engine::Postgres {
                         arrays(database)
@@ -192,6 +195,23 @@ where
     for<'c> &'c Pool<DB>: Executor<'c, Database = DB>,
 {
     Ok(sqlx::query(select).bind(id).fetch_all(pool).await?.len())
+}
+
+/// A program that chooses its database when it starts.
+async fn any_driver(database: &Database, placeholder: &'static str) -> Verdict {
+    sqlx::any::install_default_drivers();
+    let pool = AnyPool::connect(&database.url).await?;
+    let ids = [Internal::<Team>::from_key(7)?, Internal::from_key(i64::MAX)?];
+    for id in ids {
+        let mut insert = QueryBuilder::<Any>::new("INSERT INTO teams (id, name) VALUES (");
+        insert.push(placeholder).push(", 'Analysts')");
+        insert.build().bind(id).execute(&pool).await?;
+    }
+    let mut select = QueryBuilder::<Any>::new("SELECT id, NULL FROM teams WHERE id = ");
+    let found: (Internal<Team>, Option<Internal<Team>>) =
+        select.push(placeholder).build_query_as().bind(ids[1]).fetch_one(&pool).await?;
+    assert_eq!(found, (ids[1], None));
+    Ok(Passed)
 }
 
 fn arrays(database: &Database) -> Verdict {
