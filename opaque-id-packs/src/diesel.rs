@@ -1,7 +1,5 @@
 //! Tables of packs for diesel and diesel-async.
 
-use std::time::{Duration, SystemTime};
-
 use diesel::backend::Backend;
 use diesel::connection::LoadConnection;
 use diesel::deserialize::{self, FromSql};
@@ -10,31 +8,19 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Binary;
 #[cfg(feature = "diesel-async")]
 use diesel_async::AsyncConnection;
-use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::resource::ReprOf;
-use opaque_id_core::{IdRange, OpaqueId};
 #[cfg(feature = "diesel-async")]
 use opaque_id_diesel::{AsyncSupportedBackend, run_async};
 use opaque_id_diesel::{SupportedBackend, run};
-use opaque_id_sql::Dialect;
 
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::order::id_column;
-use crate::pack_table::pack_table;
-use crate::packs::Packs;
-use crate::statement::Statements;
-use crate::values::Values;
-use crate::{
-    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
-    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
-};
+use crate::pack_table::{names::*, pack_table};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<Error>;
 
 pack_table! {
-    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, [] []}
+    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, PackError, [] []}
 
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
@@ -89,7 +75,7 @@ pack_table! {
 
 #[cfg(feature = "diesel-async")]
 pack_table! {
-    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, [async] [.await]}
+    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, PackError, [async] [.await]}
 
     /// A [`PackTable`] for diesel-async.
     ///
@@ -98,7 +84,7 @@ pack_table! {
 }
 
 encrypted_column! {
-    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, [] []}
+    {[C: LoadConnection<Backend: SupportedBackend>] &mut C, run, PackError, [] []}
 
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///
@@ -172,7 +158,7 @@ encrypted_column! {
 
 #[cfg(feature = "diesel-async")]
 encrypted_column! {
-    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, [async] [.await]}
+    {[C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run_async, PackError, [async] [.await]}
 
     /// An [`EncryptedColumn`] for diesel-async.
     pub struct AsyncEncryptedColumn;

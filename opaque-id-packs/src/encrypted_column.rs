@@ -56,7 +56,7 @@ macro_rules! encrypted_column {
                 self.0.is_current(encrypted)
             }
 
-            crate::pack_table::methods! {
+            opaque_id_sql::methods! {
                 $adapter
 
                 /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed, and no

@@ -3,47 +3,24 @@
 //! Generic types cannot replace the macros: sqlx takes a connection by value, SeaORM by `&` and diesel by
 //! `&mut`, and diesel's calls are blocking or not. So each adapter has a function `run(on, call)`.
 
-/// Writes methods. The body of each is a call, and the method runs it on its first argument `on`. A receiver
-/// by value is in brackets, because a macro cannot tell `mut` from an argument.
-macro_rules! methods {
-    (
-        @ {[$($generics:tt)*] $on:ty, $run:path, [$($async:tt)*] [$($await:tt)*]}
-        $(#[$attribute:meta])*
-        $name:ident [$($lifetime:lifetime)?] (
-            $(&$this:ident $(,)?)?
-            $([mut $owner:ident],)?
-            $($argument:ident: $type:ty),* $(,)?
-        )
-        $result:ty, [$($bound:tt)*] $call:expr
-    ) => {
-        $(#[$attribute])*
-        pub $($async)* fn $name<$($lifetime,)? $($generics)*>(
-            $(&$this,)?
-            $(mut $owner,)?
-            on: $on
-            $(, $argument: $type)*
-        ) -> Result<$result, PackError>
-        where
-            $($bound)*
-        {
-            Ok($run(on, $call)$($await)*?)
-        }
+/// The names in the macros.
+pub(crate) mod names {
+    pub(crate) use std::time::{Duration, SystemTime};
+
+    pub(crate) use opaque_id_core::keyring::SharedKeyring;
+    pub(crate) use opaque_id_core::resource::ReprOf;
+    pub(crate) use opaque_id_core::{IdRange, OpaqueId};
+    pub(crate) use opaque_id_sql::Dialect;
+
+    pub(crate) use crate::order::id_column;
+    pub(crate) use crate::packs::Packs;
+    pub(crate) use crate::statement::Statements;
+    pub(crate) use crate::values::Values;
+    pub(crate) use crate::{
+        ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint,
+        Group, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
+        Verified,
     };
-    (
-        $adapter:tt
-        $(
-            $(#[$attribute:meta])*
-            fn $name:ident $(<$lifetime:lifetime>)? ($($arguments:tt)*) -> $result:ty
-            $(where $bounded:ident: $bound:tt)? {
-                $call:expr
-            }
-        )*
-    ) => {$(
-        crate::pack_table::methods! {
-            @ $adapter $(#[$attribute])* $name [$($lifetime)?] ($($arguments)*)
-            $result, [$($bounded: $bound)?] $call
-        }
-    )*};
 }
 
 macro_rules! table_calls {
@@ -92,7 +69,7 @@ macro_rules! table_calls {
                 self.0.settings()
             }
 
-            crate::pack_table::methods! {
+            opaque_id_sql::methods! {
                 $adapter
 
                 /// Opens a table or a column that has settings.
@@ -197,7 +174,7 @@ macro_rules! pack_table {
                 self.0.range(range, true)
             }
 
-            crate::pack_table::methods! {
+            opaque_id_sql::methods! {
                 $adapter
 
                 /// Opens the tables with this name. It is bound to their contents and cannot change. Empty
@@ -452,4 +429,4 @@ macro_rules! pack_streams {
 
 #[cfg(any(feature = "sqlx", feature = "seaorm"))]
 pub(crate) use pack_streams;
-pub(crate) use {methods, pack_table, table_calls};
+pub(crate) use {pack_table, table_calls};

@@ -1,14 +1,8 @@
 //! Tables of packs for SeaORM.
 
-use std::time::{Duration, SystemTime};
-
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
-use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::resource::ReprOf;
-use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_seaorm::{SupportedConnection, run};
-use opaque_id_sql::Dialect;
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
 use sea_orm::{
     ActiveValue, ColIdx, DatabaseConnection, DbErr, IntoActiveValue, QueryResult, Set, TryGetError,
@@ -17,21 +11,13 @@ use sea_orm::{
 
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::order::id_column;
-use crate::pack_table::{pack_streams, pack_table};
-use crate::packs::Packs;
-use crate::statement::Statements;
-use crate::values::Values;
-use crate::{
-    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
-    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
-};
+use crate::pack_table::{names::*, pack_streams, pack_table};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<DbErr>;
 
 pack_table! {
-    {[C: SupportedConnection] &C, run, [async] [.await]}
+    {[C: SupportedConnection] &C, run, PackError, [async] [.await]}
 
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
@@ -91,7 +77,7 @@ pack_table! {
 pack_streams! { [] [] DatabaseConnection }
 
 encrypted_column! {
-    {[C: SupportedConnection] &C, run, [async] [.await]}
+    {[C: SupportedConnection] &C, run, PackError, [async] [.await]}
 
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///

@@ -1,13 +1,7 @@
 //! Tables of packs for sqlx.
 
-use std::time::{Duration, SystemTime};
-
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
-use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::resource::ReprOf;
-use opaque_id_core::{IdRange, OpaqueId};
-use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{ArgumentBuffer, SupportedConnection, SupportedDatabase, run};
 use sqlx::encode::IsNull;
 use sqlx::error::{BoxDynError, UnexpectedNullError};
@@ -15,21 +9,13 @@ use sqlx::{Acquire, Database, Decode, Encode, Pool, Type, ValueRef};
 
 use crate::encrypted_column::encrypted_column;
 use crate::error;
-use crate::order::id_column;
-use crate::pack_table::{pack_streams, pack_table};
-use crate::packs::Packs;
-use crate::statement::Statements;
-use crate::values::Values;
-use crate::{
-    ByKey, CacheStats, ColumnName, Conversion, Converted, Encoding, Encrypted, Fingerprint, Group,
-    Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update, Verified,
-};
+use crate::pack_table::{names::*, pack_streams, pack_table};
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<sqlx::Error>;
 
 pack_table! {
-    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, [async] [.await]}
+    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, PackError, [async] [.await]}
 
     /// A table of a resource's rows. The database keeps them compressed and encrypted.
     ///
@@ -99,7 +85,7 @@ pack_table! {
 pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }
 
 encrypted_column! {
-    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, [async] [.await]}
+    {['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run, PackError, [async] [.await]}
 
     /// A column of an ordinary table. The database keeps its values compressed and encrypted.
     ///

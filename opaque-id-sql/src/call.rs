@@ -62,8 +62,6 @@ enum Accepts {
 /// The next need of a call.
 #[derive(Debug)]
 pub enum Need {
-    /// A connection.
-    Connection,
     /// The answer to a statement.
     Answer(Request),
     /// A wait before this attempt, because a statement had no effect.
@@ -73,8 +71,6 @@ pub enum Need {
 /// The reply to a [`Need`].
 #[derive(Debug)]
 pub enum Reply {
-    /// The call has a connection.
-    Connected(ConnectionState),
     /// The statement's answer.
     Answer(Answer),
     /// The statement failed in a way that the call accepts.
@@ -120,15 +116,9 @@ impl Session {
         self.slot().connection
     }
 
-    /// Acquires a connection, if the call has none.
-    ///
-    /// # Panics
-    /// If the driver replies without a connection.
+    /// Waits until the call has a connection.
     pub async fn connect(&self) -> ConnectionState {
-        if self.connection().is_none() {
-            self.need(Need::Connection).await;
-        }
-        self.connection().expect("a connection")
+        poll_fn(|_| self.connection().map_or(Poll::Pending, Poll::Ready)).await
     }
 
     /// Runs a statement and returns its answer. If the statement fails, the call ends.
@@ -215,14 +205,17 @@ impl<'c, T, E> Call<'c, T, E> {
         Call { session, retry_for, future: Box::pin(async { future.await.map(convert) }) }
     }
 
+    fn poll(&mut self) -> Poll<Result<T, E>> {
+        self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Resumes the call and returns its next need, or its result. The need stays the same until the reply.
     ///
     /// # Panics
-    /// If the call has ended, or awaits anything but its session.
+    /// If the call has ended, has no connection, or awaits anything but its session.
     pub fn step(&mut self) -> ControlFlow<Result<T, E>, Need> {
         if self.session.slot().need.is_none()
-            && let Poll::Ready(done) =
-                self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            && let Poll::Ready(done) = self.poll()
         {
             return ControlFlow::Break(done);
         }
@@ -233,20 +226,17 @@ impl<'c, T, E> Call<'c, T, E> {
     /// Resumes the call. Returns its result if it needs at most the state of a connection.
     pub fn start(&mut self, connection: Option<ConnectionState>) -> Option<Result<T, E>> {
         self.session.slot().connection = connection;
-        match self.step() {
-            ControlFlow::Break(done) => Some(done),
-            ControlFlow::Continue(need) => {
-                self.session.slot().need = Some(need);
-                None
-            }
+        match self.poll() {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
         }
     }
 
     /// Resumes the call until it needs a statement or ends, without waiting, for tests.
     pub fn next(&mut self, connection: ConnectionState) -> ControlFlow<Result<T, E>, Statement> {
+        self.session.slot().connection = Some(connection);
         loop {
             match self.step()? {
-                Need::Connection => self.reply(Reply::Connected(connection)),
                 Need::Wait(_) => self.reply(Reply::Waited),
                 Need::Answer(request) => return ControlFlow::Continue(request.statement),
             }
@@ -255,11 +245,7 @@ impl<'c, T, E> Call<'c, T, E> {
 
     /// Passes the reply to the last need.
     pub fn reply(&mut self, reply: Reply) {
-        let mut slot = self.session.slot();
-        if let Reply::Connected(connection) = reply {
-            slot.connection = Some(connection);
-        }
-        slot.reply = Some(reply);
+        self.session.slot().reply = Some(reply);
     }
 }
 
@@ -304,13 +290,13 @@ struct Driver<'c, T, E> {
 
 impl<'c, T, E> Driver<'c, T, E> {
     fn new(call: Call<'c, T, E>, connection: ConnectionState) -> Self {
+        call.session.slot().connection = Some(connection);
         Self { call, connection, request: None, first_conflict: None, retries: 0, wait: None }
     }
 
     fn next(&mut self) -> ControlFlow<Result<T, E>, Duration> {
         while self.request.is_none() {
             match self.call.step()? {
-                Need::Connection => self.call.reply(Reply::Connected(self.connection)),
                 Need::Wait(attempt) => {
                     self.wait = (!self.connection.is_in_transaction).then(|| wait_before(attempt));
                     self.call.reply(Reply::Waited);
@@ -476,6 +462,51 @@ fn wait_before(retry: u32) -> Duration {
     let limit = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos(RandomState::new().hash_one(()) % limit.max(1))
+}
+
+/// Writes methods. The body of each is a call, and the method runs it on its first argument `on`. A receiver
+/// by value is in brackets, because a macro cannot tell `mut` from an argument.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! methods {
+    (
+        @ {[$($generics:tt)*] $on:ty, $run:path, $error:ty, [$($async:tt)*] [$($await:tt)*]}
+        $(#[$attribute:meta])*
+        $name:ident [$($lifetime:lifetime)?] (
+            $(&$this:ident $(,)?)?
+            $([mut $owner:ident],)?
+            $($argument:ident: $type:ty),* $(,)?
+        )
+        $result:ty, [$($bound:tt)*] $call:expr
+    ) => {
+        $(#[$attribute])*
+        pub $($async)* fn $name<$($lifetime,)? $($generics)*>(
+            $(&$this,)?
+            $(mut $owner,)?
+            on: $on
+            $(, $argument: $type)*
+        ) -> ::core::result::Result<$result, $error>
+        where
+            $($bound)*
+        {
+            ::core::result::Result::Ok($run(on, $call)$($await)*?)
+        }
+    };
+    (
+        $adapter:tt
+        $(
+            $(#[$attribute:meta])*
+            fn $name:ident $(<$lifetime:lifetime>)? ($($arguments:tt)*) -> $result:ty
+            $(where $bounded:ident: $bound:tt)? {
+                $call:expr
+            }
+        )*
+    ) => {$(
+        $crate::methods! {
+            @ $adapter $(#[$attribute])* $name [$($lifetime)?] ($($arguments)*)
+            $result, [$($bounded: $bound)?] $call
+        }
+    )*};
 }
 
 #[cfg(test)]

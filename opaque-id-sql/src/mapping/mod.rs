@@ -7,6 +7,7 @@ mod call;
 mod ddl;
 mod error;
 mod table;
+#[doc(hidden)]
 mod uuid_map;
 mod uuid_set;
 
@@ -19,7 +20,7 @@ pub use self::ddl::check_name;
 pub use self::ddl::{Index, InvalidTableName, create_sql};
 pub use self::error::MappingError;
 #[doc(hidden)]
-pub use self::uuid_map::Mapping;
+pub use self::uuid_map::{Mapping, only};
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

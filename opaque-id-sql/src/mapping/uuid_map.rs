@@ -62,20 +62,17 @@ impl<T: MappedResource> Mapping<T> {
         Self { table: self.table.shared(T::DOMAIN), ..self }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn retry_for(mut self, duration: Duration) -> Self {
         self.table.retry_for = duration;
         self
     }
 
-    /// Adds a cache of `capacity` mappings.
     #[must_use]
     pub fn cached(self, capacity: usize) -> Self {
         Self { cache: Some(Arc::new(Cache::new(capacity))), ..self }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn pseudo_ordered<C: Clock + Send + Sync + 'static>(
         self,
@@ -84,19 +81,16 @@ impl<T: MappedResource> Mapping<T> {
         Self { generator: Some(Arc::new(move || generator.generate())), ..self }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn create_sql(&self, dialect: Dialect) -> String {
         self.table.create_sql(dialect)
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn drop_sql(&self) -> String {
         self.table.drop_sql()
     }
 
-    /// Returns the call of `find_all`.
     pub fn find<'a>(&'a self, ids: &'a [External<T>]) -> MappingCall<'a, Vec<Option<T::Internal>>> {
         self.call(move |session| async move {
             let (mut mappings, unknown) = self.recall(ids);
@@ -108,7 +102,6 @@ impl<T: MappedResource> Mapping<T> {
         })
     }
 
-    /// Returns the call of `get_or_insert_all`.
     pub fn get_or_insert<'a>(
         &'a self,
         ids: &'a [External<T>],
@@ -124,7 +117,6 @@ impl<T: MappedResource> Mapping<T> {
         })
     }
 
-    /// Returns the call of `issue_all`.
     pub fn issue(&self, count: usize) -> MappingCall<'_, Vec<(External<T>, T::Internal)>> {
         self.call(move |session| async move {
             let uuids = (0..count).map(|_| match &self.generator {
@@ -145,7 +137,6 @@ impl<T: MappedResource> Mapping<T> {
         })
     }
 
-    /// Returns the call of `to_external_all`.
     pub fn to_external<'a>(
         &'a self,
         ids: &'a [T::Internal],
@@ -166,7 +157,7 @@ impl<T: MappedResource> Mapping<T> {
         })
     }
 
-    /// Returns the call of `delete_all`. The ids leave the cache at once.
+    /// The ids leave the cache at once.
     pub fn delete(&self, ids: &[External<T>]) -> MappingCall<'_, u64> {
         let uuids: Vec<_> = ids.iter().map(|id| id.to_uuid()).collect();
         if let Some(cache) = &self.cache {
@@ -188,10 +179,6 @@ impl<T: MappedResource> Mapping<T> {
         Call::new(self.table.retry_for, call)
     }
 
-    /// Converts rows and their external ids into views.
-    ///
-    /// # Errors
-    /// [`MappingError::Unmapped`] if a row has no external id.
     pub fn views<E, M, V>(
         &self,
         keyring: &Keyring,
@@ -271,6 +258,11 @@ impl<T> fmt::Debug for Mapping<T> {
     }
 }
 
+/// Each call returns a result per id.
+pub fn only<R>(mut results: Vec<R>) -> R {
+    results.pop().expect("a result per id")
+}
+
 /// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
@@ -282,13 +274,13 @@ macro_rules! uuid_map {
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $crate::uuid_map! {
-            @search $(#[$attribute])* $visibility struct $name;
-            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
+            @search {[$($generics)*] $on, $run, $error, [$($async)*] [$($await)*]}
+            $(#[$attribute])* $visibility struct $name;
         }
 
         $crate::uuid_map! {
-            @search $(#[$column_attribute])* $column_visibility struct $column;
-            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
+            @search {[$($generics)*] $on, $run, $error, [$($async)*] [$($await)*]}
+            $(#[$column_attribute])* $column_visibility struct $column;
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $column<T> {
@@ -393,97 +385,75 @@ macro_rules! uuid_map {
                 self.0.drop_sql()
             }
 
-            /// Generates an external id, a random UUIDv4 unless the map is
-            /// [`pseudo_ordered`](Self::pseudo_ordered), and its internal id.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            ///
-            /// # Panics
-            /// If the operating system's random number generator fails.
-            pub $($async)* fn issue<$($generics)*>(
-                &self,
-                on: $on,
-            ) -> ::core::result::Result<($crate::__private::opaque_id_core::External<T>, T::Internal), $error> {
-                let mut issued = self.issue_all(on, 1)$($await)*?;
-                issued.pop().ok_or($crate::mapping::MappingError::Deleted)
-            }
+            $crate::methods! {
+                {[$($generics)*] $on, $run, $error, [$($async)*] [$($await)*]}
 
-            /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB
-            /// it needs two, but only one for a single id with sqlx and SeaORM.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            ///
-            /// # Panics
-            /// If the operating system's random number generator fails.
-            pub $($async)* fn issue_all<$($generics)*>(
-                &self,
-                on: $on,
-                count: usize,
-            ) -> ::core::result::Result<::std::vec::Vec<($crate::__private::opaque_id_core::External<T>, T::Internal)>, $error> {
-                Ok($run(on, self.0.issue(count))$($await)*?)
-            }
+                /// Generates an external id, a random UUIDv4 unless the map is
+                /// [`pseudo_ordered`](Self::pseudo_ordered), and its internal id.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                ///
+                /// # Panics
+                /// If the operating system's random number generator fails.
+                fn issue(&self) -> ($crate::__private::opaque_id_core::External<T>, T::Internal) {
+                    self.0.issue(1).map($crate::mapping::only)
+                }
 
-            /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping. Every
-            /// call returns the same internal id.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn get_or_insert<$($generics)*>(
-                &self,
-                on: $on,
-                id: $crate::__private::opaque_id_core::External<T>,
-            ) -> ::core::result::Result<T::Internal, $error> {
-                let mut ids = self.get_or_insert_all(on, &[id])$($await)*?;
-                ids.pop().ok_or($crate::mapping::MappingError::Deleted)
-            }
+                /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB
+                /// it needs two, but only one for a single id with sqlx and SeaORM.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                ///
+                /// # Panics
+                /// If the operating system's random number generator fails.
+                fn issue_all(&self, count: usize) -> ::std::vec::Vec<($crate::__private::opaque_id_core::External<T>, T::Internal)> {
+                    self.0.issue(count)
+                }
 
-            /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing
-            /// mappings. If all exist, it needs one statement. Map all ids of a transaction in one call,
-            /// because the calls of two transactions may wait for each other.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn get_or_insert_all<$($generics)*>(
-                &self,
-                on: $on,
-                ids: &[$crate::__private::opaque_id_core::External<T>],
-            ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
-                Ok($run(on, self.0.get_or_insert(ids))$($await)*?)
-            }
+                /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping. Every
+                /// call returns the same internal id.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn get_or_insert(&self, id: $crate::__private::opaque_id_core::External<T>) -> T::Internal {
+                    self.0.get_or_insert(&[id]).map($crate::mapping::only)
+                }
 
-            /// Deletes a mapping and returns whether it existed. The integer is never assigned to another
-            /// UUID. If the same UUID is inserted again, it gets another integer.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn delete<$($generics)*>(
-                &self,
-                on: $on,
-                id: $crate::__private::opaque_id_core::External<T>,
-            ) -> ::core::result::Result<bool, $error> {
-                Ok(self.delete_all(on, &[id])$($await)*? > 0)
-            }
+                /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing
+                /// mappings. If all exist, it needs one statement. Map all ids of a transaction in one call,
+                /// because the calls of two transactions may wait for each other.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn get_or_insert_all(&self, ids: &[$crate::__private::opaque_id_core::External<T>]) -> ::std::vec::Vec<T::Internal> {
+                    self.0.get_or_insert(ids)
+                }
 
-            /// Deletes mappings with one statement per list, or two with a cache, and returns the number of
-            /// existing ones.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn delete_all<$($generics)*>(
-                &self,
-                on: $on,
-                ids: &[$crate::__private::opaque_id_core::External<T>],
-            ) -> ::core::result::Result<u64, $error> {
-                Ok($run(on, self.0.delete(ids))$($await)*?)
+                /// Deletes a mapping and returns whether it existed. The integer is never assigned to another
+                /// UUID. If the same UUID is inserted again, it gets another integer.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn delete(&self, id: $crate::__private::opaque_id_core::External<T>) -> bool {
+                    self.0.delete(&[id]).map(|deleted| deleted > 0)
+                }
+
+                /// Deletes mappings with one statement per list, or two with a cache, and returns the number of
+                /// existing ones.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn delete_all(&self, ids: &[$crate::__private::opaque_id_core::External<T>]) -> u64 {
+                    self.0.delete(ids)
+                }
             }
         }
     };
     (
-        @search $(#[$attribute:meta])* $visibility:vis struct $name:ident;
-        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
-        async: [$($async:tt)*] [$($await:tt)*]
+        @search {[$($generics:tt)*] $on:ty, $run:path, $error:ty, [$($async:tt)*] [$($await:tt)*]}
+        $(#[$attribute:meta])* $visibility:vis struct $name:ident;
     ) => {
         $(#[$attribute])*
         $visibility struct $name<T: $crate::__private::opaque_id_core::resource::MappedResource>($crate::mapping::Mapping<T>);
@@ -502,57 +472,41 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
-            /// Returns the internal id of an external id, if it has one.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn find<$($generics)*>(
-                &self,
-                on: $on,
-                id: $crate::__private::opaque_id_core::External<T>,
-            ) -> ::core::result::Result<::core::option::Option<T::Internal>, $error> {
-                Ok(self.find_all(on, &[id])$($await)*?.pop().flatten())
-            }
+            $crate::methods! {
+                {[$($generics)*] $on, $run, $error, [$($async)*] [$($await)*]}
 
-            /// Returns the internal ids of external ids, in their order, with one statement per list.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn find_all<$($generics)*>(
-                &self,
-                on: $on,
-                ids: &[$crate::__private::opaque_id_core::External<T>],
-            ) -> ::core::result::Result<::std::vec::Vec<::core::option::Option<T::Internal>>, $error>
-            {
-                Ok($run(on, self.0.find(ids))$($await)*?)
-            }
+                /// Returns the internal id of an external id, if it has one.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn find(&self, id: $crate::__private::opaque_id_core::External<T>) -> ::core::option::Option<T::Internal> {
+                    self.0.find(&[id]).map($crate::mapping::only)
+                }
 
-            /// Returns the external id of an internal id, if it has one.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn to_external<$($generics)*>(
-                &self,
-                on: $on,
-                id: T::Internal,
-            ) -> ::core::result::Result<::core::option::Option<$crate::__private::opaque_id_core::External<T>>, $error> {
-                Ok(self.to_external_all(on, &[id])$($await)*?.pop().flatten())
-            }
+                /// Returns the internal ids of external ids, in their order, with one statement per list.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn find_all(&self, ids: &[$crate::__private::opaque_id_core::External<T>]) -> ::std::vec::Vec<::core::option::Option<T::Internal>> {
+                    self.0.find(ids)
+                }
 
-            /// Returns the external ids of internal ids, in their order, with one statement per list. So
-            /// 1,000 rows need one more query (two on MySQL and MariaDB).
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn to_external_all<$($generics)*>(
-                &self,
-                on: $on,
-                ids: &[T::Internal],
-            ) -> ::core::result::Result<
-                ::std::vec::Vec<::core::option::Option<$crate::__private::opaque_id_core::External<T>>>,
-                $error,
-            > {
-                Ok($run(on, self.0.to_external(ids))$($await)*?)
+                /// Returns the external id of an internal id, if it has one.
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn to_external(&self, id: T::Internal) -> ::core::option::Option<$crate::__private::opaque_id_core::External<T>> {
+                    self.0.to_external(&[id]).map($crate::mapping::only)
+                }
+
+                /// Returns the external ids of internal ids, in their order, with one statement per list. So
+                /// 1,000 rows need one more query (two on MySQL and MariaDB).
+                ///
+                /// # Errors
+                /// [`MappingError`]($crate::mapping::MappingError).
+                fn to_external_all(&self, ids: &[T::Internal]) -> ::std::vec::Vec<::core::option::Option<$crate::__private::opaque_id_core::External<T>>> {
+                    self.0.to_external(ids)
+                }
             }
 
             /// Converts rows into views with one statement for all external ids. `id` returns the internal id

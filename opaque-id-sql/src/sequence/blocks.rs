@@ -77,19 +77,16 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn block(self, numbers: u32) -> Self {
         Self { block: u64::from(numbers).max(1), ..self }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn sharded(self, shards: Shards) -> Self {
         Self { shards: Some(shards), ..self }
     }
 
-    /// See the macro's method.
     #[must_use]
     pub fn retry_for(self, duration: Duration) -> Self {
         Self { retry_for: duration, ..self }

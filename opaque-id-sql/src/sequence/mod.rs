@@ -1,5 +1,6 @@
 //! Sequences: numbers for structured keys that the database allocates in blocks.
 
+#[doc(hidden)]
 mod blocks;
 mod error;
 
@@ -83,35 +84,31 @@ macro_rules! sequence {
                 $crate::sequence::create_sql(dialect)
             }
 
-            /// Generates an id. A new block needs one statement (two with diesel on MySQL and MariaDB). Call it
-            /// before a transaction begins, because a block inside of one needs a second connection.
-            ///
-            /// # Errors
-            /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
-            ///
-            /// # Panics
-            /// If the operating system's random number generator fails.
-            pub $($async)* fn next<$($generics)*>(
-                &self,
-                on: $on,
-            ) -> ::core::result::Result<T::Internal, $error> {
-                let mut ids = self.next_all(on, 1)$($await)*?;
-                ids.pop().ok_or($crate::sequence::SequenceError::Exhausted)
-            }
+            $crate::methods! {
+                {[$($generics)*] $on, $run, $error, [$($async)*] [$($await)*]}
 
-            /// Generates `count` ids with ascending numbers, from the rest of a block and one new block.
-            ///
-            /// # Errors
-            /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
-            ///
-            /// # Panics
-            /// If the operating system's random number generator fails.
-            pub $($async)* fn next_all<$($generics)*>(
-                &self,
-                on: $on,
-                count: usize,
-            ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
-                Ok($run(on, self.0.take(count))$($await)*?)
+                /// Generates an id. A new block needs one statement (two with diesel on MySQL and MariaDB). Call it
+                /// before a transaction begins, because a block inside of one needs a second connection.
+                ///
+                /// # Errors
+                /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
+                ///
+                /// # Panics
+                /// If the operating system's random number generator fails.
+                fn next(&self) -> T::Internal {
+                    self.0.take(1).map($crate::mapping::only)
+                }
+
+                /// Generates `count` ids with ascending numbers, from the rest of a block and one new block.
+                ///
+                /// # Errors
+                /// [`SequenceError`]($crate::sequence::SequenceError) if a new block cannot be allocated.
+                ///
+                /// # Panics
+                /// If the operating system's random number generator fails.
+                fn next_all(&self, count: usize) -> ::std::vec::Vec<T::Internal> {
+                    self.0.take(count)
+                }
             }
         }
     };

@@ -264,11 +264,9 @@ fn ids_that_are_never_found_are_given_up() {
     for is_duplicate in [false, true] {
         let table = table(Index::Unique);
         let (mut call, mut inserts, mut waits) = (get_or_insert(&table, uuids(1)), 0, 0);
+        assert!(call.start(Some(outside(Dialect::MySql))).is_none());
         let ended = loop {
             match call.step() {
-                ControlFlow::Continue(Need::Connection) => {
-                    call.reply(Reply::Connected(outside(Dialect::MySql)));
-                }
                 ControlFlow::Continue(Need::Wait(_)) => {
                     waits += 1;
                     call.reply(Reply::Waited);
