@@ -44,7 +44,9 @@ impl ColumnName {
 
     /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`. Returns `None` if a
     /// name is invalid.
-    pub(crate) fn parse(
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parse(
         text: &str,
         id: &str,
         index: Option<&str>,
@@ -120,6 +122,13 @@ impl ColumnName {
         let names = [&self.id, &self.column].into_iter().chain(others);
         let names: Vec<_> = names.map(|name| name.to_ascii_lowercase()).collect();
         names.iter().enumerate().all(|(place, name)| !names[..place].contains(name))
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn count_sql(&self, dialect: Dialect) -> String {
+        let Quoted { table, column, .. } = self.quoted(dialect);
+        format!("SELECT count({column}) FROM {table}")
     }
 
     pub(crate) fn schema_and_table(&self) -> (Option<&str>, &str) {

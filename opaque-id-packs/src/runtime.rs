@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use crate::call::{
     self, Calls, Conversion, Converted, Damage, PackCall, Reader, UnreadRange, Verified,
 };
-use crate::column::{ColumnName, Quoted};
+use crate::column::ColumnName;
 use crate::error::{Location, TableError};
 use crate::format::{Kind, Row, Value};
 use crate::index::Normalizer;
@@ -88,22 +88,6 @@ impl<K: Key> RuntimePacks<K> {
         Statements::create_sql(dialect, name, rows, has_groups)
     }
 
-    #[must_use]
-    pub fn column(
-        text: &str,
-        id: &str,
-        index: Option<&str>,
-        plaintext: Option<&str>,
-    ) -> Option<ColumnName> {
-        ColumnName::parse(text, id, index, plaintext)
-    }
-
-    #[must_use]
-    pub fn count_values_sql(dialect: Dialect, column: &ColumnName) -> String {
-        let Quoted { table, column, .. } = column.quoted(dialect);
-        format!("SELECT count({column}) FROM {table}")
-    }
-
     /// Converts the values of a column. The normalizer says which texts the index contains.
     pub fn convert(
         &self,
@@ -171,11 +155,6 @@ impl<K: Key> RuntimePacks<K> {
 
     pub fn encoding(&self) -> Result<String, TableError> {
         Ok(self.table.opened()?.contents.encoding.clone())
-    }
-
-    #[must_use]
-    pub fn is_grouped(&self) -> bool {
-        self.table.is_grouped()
     }
 
     /// Returns the keys of packs and recent rows that cannot be read or are missing. Unless `is_forced`, it

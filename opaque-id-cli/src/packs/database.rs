@@ -1,7 +1,6 @@
 //! A connection to a database of any kind by sqlx, and the calls on its packs.
 
-use opaque_id_core::key::Key;
-use opaque_id_packs::__private::{PackCall, RuntimePacks};
+use opaque_id_packs::__private::PackCall;
 use opaque_id_packs::ColumnName;
 use opaque_id_schema::secure_postgres;
 use opaque_id_sql::Dialect;
@@ -129,8 +128,8 @@ impl Database {
         .await
     }
 
-    pub(super) async fn count_values<K: Key>(&self, column: &ColumnName) -> Result<u64> {
-        self.integer(RuntimePacks::<K>::count_values_sql(self.dialect(), column)).await
+    pub(super) async fn count_values(&self, column: &ColumnName) -> Result<u64> {
+        self.integer(column.count_sql(self.dialect())).await
     }
 
     /// Begins a transaction that writes. Each statement sees the commits of others, because mergers go on.

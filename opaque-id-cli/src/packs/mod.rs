@@ -134,7 +134,7 @@ async fn act<K: ShownKey>(
         }
         // `out` removes colors for a pipe, and would change values that contain such characters.
         Packs::Export(_) => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
-        Packs::Import { .. } if table.packs.is_grouped() => Err(
+        Packs::Import { .. } if table.packs.has_groups()? => Err(
             "expected a table without groups, found one with groups: write its rows with the application, because the type of the value names each group".into(),
         ),
         Packs::Import { file: Some(file), keep, .. } => {
@@ -167,7 +167,7 @@ fn name(args: &PackedTable) -> TableName {
 fn named(of: &ColumnArgs) -> Result<Option<ColumnName>> {
     let (index, plaintext) = (of.index.as_deref(), of.plaintext.as_deref());
     let named = |column: &String| {
-        let name = RuntimePacks::<Uuid>::column(column, &of.id, index, plaintext).ok_or(
+        let name = ColumnName::parse(column, &of.id, index, plaintext).ok_or(
             "expected a column as TABLE.COLUMN and different names of letters, digits and `_`, as in customers.notes",
         )?;
         Ok(match plaintext.filter(|_| of.plaintext_json) {
@@ -334,7 +334,7 @@ async fn verified<K: ShownKey>(
 ) -> Result<Verified> {
     let Table { name, database, packs } = table;
     let (what, all) = match column {
-        Some((column, _)) => ("values", database.count_values::<K>(column).await?),
+        Some((column, _)) => ("values", database.count_values(column).await?),
         None => ("packs and recent rows", database.count(name).await?),
     };
     let bar = bar(&format!("{{human_pos}} of {{human_len}} {what}"), Some(all))?;

@@ -36,7 +36,7 @@ pub(super) async fn create<K: ShownKey>(
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = column {
         // The query fails if the column's name is wrong.
-        database.count_values::<K>(column).await?;
+        database.count_values(column).await?;
     }
     let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout, has_groups);
     let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };
