@@ -80,8 +80,8 @@ impl SeenVersions {
 #[derive(Clone, Copy)]
 pub(crate) struct PackBacklog {
     pub(crate) since: Instant,
-    /// The last merge that looked for a deletion among the rows.
-    pub(crate) unread: Instant,
+    /// The last merge that looked for a deletion among the rows, or the first one that left rows.
+    pub(crate) deletions_checked: Instant,
     pub(crate) stuck: Option<Instant>,
 }
 

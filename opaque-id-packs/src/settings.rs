@@ -129,7 +129,7 @@ impl Default for Settings {
 pub(crate) struct TableMetadata {
     pub(crate) settings: Settings,
     pub(crate) dictionary: u16,
-    /// The number of seconds since 1970, by the clock of the client that trained it. 0 means unknown.
+    /// The number of seconds since 1970, by the clock of the server. 0 means unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) dictionary_since: u64,
     pub(crate) encoding: String,

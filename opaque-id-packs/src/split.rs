@@ -144,7 +144,7 @@ impl Split<'_> {
             }
             let more = match parts {
                 Some(parts) => *parts + 1,
-                // A third of each pack stays free.
+                // A quarter of each pack stays free.
                 None => (all * 4).div_ceil(self.capacity * 3).max(2),
             };
             *parts = Some(more);

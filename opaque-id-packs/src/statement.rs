@@ -134,14 +134,14 @@ impl Builder<'_> {
             let (id, version) = known.first().copied().unwrap_or((0, 0));
             let values = [Id(*key), Id(id), Integer(version)];
             let sql = || self.get_sql("", "p.id AS next") + self.dialect.all_rows();
-            return self.cached("get", &values, self.tiers(), sql);
+            return self.named("get", &values, self.tiers(), sql);
         }
         let listed = |id, version| StoredRow::new(id, version, Vec::new());
         let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
         let Some(size) = get_sizes(self.dialect).iter().find(|size| **size >= keys.len()) else {
             let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
             let ([zero, one, _], no_body) = (self.numbers(), self.no_body());
-            return self.cached("get all", &[List(&keys), List(&known)], self.tiers(), || {
+            return self.named("get all", &[List(&keys), List(&known)], self.tiers(), || {
                 format!(
                     "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {asked} AS a {row} \
                      UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END, p.id \
@@ -200,7 +200,7 @@ impl Builder<'_> {
 
     /// Also reads the id of the next pack. A call that writes needs it.
     pub(crate) fn get_with_next(self, key: u128) -> Statement {
-        self.cached("get with next", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
+        self.named("get with next", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
             self.get_sql("", &self.next_of(":id0", "")) + self.dialect.all_rows()
         })
     }
@@ -208,7 +208,7 @@ impl Builder<'_> {
     /// Also sees commits since the transaction began on MySQL. Its default isolation shows them only to
     /// locking reads.
     pub(crate) fn get_latest(self, key: u128) -> Statement {
-        self.cached("get latest", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
+        self.named("get latest", &[Id(key), Id(0), Integer(0)], self.tiers(), || {
             let lock = " FOR UPDATE";
             let sql = self.get_sql(lock, &self.next_of(":id0", lock));
             // Each part of the union has its own lock, so it needs parentheses. SQLite's grammar does not
@@ -235,10 +235,10 @@ impl Builder<'_> {
     pub(crate) fn put(self, rows: &[StoredRow]) -> Statement {
         match rows {
             // MySQL would truncate a long body in a derived relation.
-            [row] => self.cached("put", &row.values(), &[], || {
+            [row] => self.named("put", &row.values(), &[], || {
                 self.insert_sql("recent", ":id0", self.upsert())
             }),
-            _ => self.cached("put all", &[List(rows)], &[], || {
+            _ => self.named("put all", &[List(rows)], &[], || {
                 self.insert_all_sql("recent", &self.list(0), "true", self.upsert())
             }),
         }
@@ -248,7 +248,7 @@ impl Builder<'_> {
     pub(crate) fn put_grouped(self, rows: &[StoredRow], keys: &[StoredRow]) -> Statement {
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
         let values = [List(rows), Keys(keys), Integer(count)];
-        self.cached("put grouped", &values, &[], || {
+        self.named("put grouped", &values, &[], || {
             let are_there = format!(
                 "(SELECT COUNT(*) FROM {keys} AS g {key} WHERE k.version = g.version) = :int4",
                 keys = IdColumn::Uuid.listed(self.dialect, 2),
@@ -267,7 +267,7 @@ impl Builder<'_> {
     ) -> Statement {
         let name = if key.is_none() { "replace" } else { "replace grouped" };
         let values: Vec<_> = new.replacing(version).into_iter().chain(version_of(key)).collect();
-        self.cached(name, &values, &[], || self.update_sql("recent", ":id0") + &self.has(key, 4))
+        self.named(name, &values, &[], || self.update_sql("recent", ":id0") + &self.has(key, 4))
     }
 
     /// Inserts a recent row if the pack still has this version, and the key of the row's group has this id
@@ -282,7 +282,7 @@ impl Builder<'_> {
         let name = if key.is_none() { "insert if" } else { "insert if grouped" };
         let pack = [Id(pack.0), Integer(pack.1)];
         let values: Vec<_> = pack.into_iter().chain(new.values()).chain(version_of(key)).collect();
-        self.cached(name, &values, &[], || {
+        self.named(name, &values, &[], || {
             format!(
                 "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
                  WHERE p.id = :id0 AND p.version = :int1{}{} {}",
@@ -305,7 +305,7 @@ impl Builder<'_> {
         let [pack] = packs else { return self.write_all_packs(version, packs, if_locked) };
         let (t, skips_locked) = (self.name(), if_locked != IfLocked::Wait);
         let name = if skips_locked { "update free pack" } else { "update pack" };
-        self.cached(name, &pack.replacing(version), &[], || match self.dialect {
+        self.named(name, &pack.replacing(version), &[], || match self.dialect {
             // MySQL does not update a table that a subquery reads, unless a limit makes it materialize the subquery first.
             Dialect::MySql if skips_locked => format!(
                 "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{skip}) AS free \
@@ -330,7 +330,7 @@ impl Builder<'_> {
         let next = next.filter(|_| self.is_mysql());
         let mut values = vec![Id(id), Integer(version), List(packs)];
         values.extend(next.map(Id));
-        self.cached(name, &values, &[], || {
+        self.named(name, &values, &[], || {
             let is_same = format!(
                 "EXISTS (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock})"
             );
@@ -346,7 +346,7 @@ impl Builder<'_> {
 
     /// On MySQL it fails if the id exists.
     pub(crate) fn insert_pack(self, pack: &StoredRow) -> Statement {
-        self.cached("insert pack", &pack.values(), &[], || {
+        self.named("insert pack", &pack.values(), &[], || {
             self.insert_sql("packs", ":id0", self.unless_there())
         })
     }
@@ -364,7 +364,7 @@ impl Builder<'_> {
             false => ("range", ""),
         };
         let values = [Id(first), Id(last), Integer(packs), Integer(rows)];
-        self.cached(name, &values, self.tiers(), || {
+        self.named(name, &values, self.tiers(), || {
             let (t, [zero, one, two], no_body) = (self.name(), self.numbers(), self.no_body());
             let first = format!("COALESCE({}, :id0)", self.pack_of(":id0"));
             // Each pack of the answer is the next one of the pack before it. Only the last one's next id is read
@@ -402,7 +402,7 @@ impl Builder<'_> {
             IdColumn::Integer => const { &survey(Column::Integer) },
         };
         let (t, [zero, one, two], bigint) = (self.name(), self.numbers(), self.bigint());
-        self.cached("survey", &[Id(from), Integer(limit)], columns, || {
+        self.named("survey", &[Id(from), Integer(limit)], columns, || {
             let surveyed = format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
             let rows = match self.is_mysql() {
                 // A join looks up the span of packs. For a comparison with a subquery MariaDB would read all
@@ -438,7 +438,7 @@ impl Builder<'_> {
     pub(crate) fn read_to_merge(self, pack: u128, from: u128, limit: i64) -> Statement {
         let values = [Id(pack), Integer(limit), Id(self.table.ids.max()), Id(from)];
         let (t, [zero, one, _]) = (self.name(), self.numbers());
-        self.cached("read to merge", &values, self.tiers(), || {
+        self.named("read to merge", &values, self.tiers(), || {
             let next = self.next_of(":id0", "");
             let rows = self.part(
                 [&zero, "recent", "p.body", "p.id AS next"],
@@ -457,7 +457,7 @@ impl Builder<'_> {
     }
 
     pub(crate) fn delete_row(self, id: u128, version: i64) -> Statement {
-        self.cached("delete row", &[Id(id), Integer(version)], &[], || {
+        self.named("delete row", &[Id(id), Integer(version)], &[], || {
             format!("DELETE FROM {t}_recent WHERE id = :id0 AND version = :int1", t = self.name())
         })
     }
@@ -469,7 +469,7 @@ impl Builder<'_> {
         // Later versions have a greater upper half.
         let before_later = pack.version | i64::from(u32::MAX);
         let values = [Id(pack.id), Integer(pack.version), Integer(before_later), List(rows)];
-        self.cached("delete recent", &values, &[], || {
+        self.named("delete recent", &values, &[], || {
             let rows = self.list(3);
             let pack = format!(
                 "SELECT id FROM {t}_packs WHERE id = :id0 AND (version = :int1 OR version > :int2)"
@@ -499,7 +499,7 @@ impl Builder<'_> {
             /*!80000 performance_schema.session_variables */ \
             WHERE VARIABLE_NAME = 'binlog_format' AND VARIABLE_VALUE = 'STATEMENT' AND @@log_bin";
         let columns = &[Column::Integer];
-        self.is_mysql().then(|| self.cached("binlog", &[], columns, || SQL.to_owned()))
+        self.is_mysql().then(|| self.named("binlog", &[], columns, || SQL.to_owned()))
     }
 
     /// Reads the names of tables without a primary key, because MySQL would insert a row again instead of
@@ -527,7 +527,7 @@ impl Builder<'_> {
     }
 
     pub(crate) fn unix_seconds(self) -> Statement {
-        self.cached("time", &[], &[Column::Integer], || {
+        self.named("time", &[], &[Column::Integer], || {
             let seconds = match self.dialect {
                 Dialect::Postgres => "EXTRACT(EPOCH FROM clock_timestamp())",
                 Dialect::MySql => "UNIX_TIMESTAMP()",
@@ -543,7 +543,7 @@ impl Builder<'_> {
             true => ("read latest meta", SHARED_LOCK),
             false => ("read meta", ""),
         };
-        self.cached(name, &[], META, || {
+        self.named(name, &[], META, || {
             let id = if self.dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
             format!(
                 "SELECT {id}, version, body FROM {t}_meta ORDER BY 1{}{lock}",
@@ -557,7 +557,7 @@ impl Builder<'_> {
     pub(crate) fn insert_meta(self, stored: &StoredRow) -> Statement {
         let [_, version, body] = stored.values();
         let values = [Integer(meta_id(stored)), version, body];
-        self.cached("insert meta", &values, &[], || {
+        self.named("insert meta", &values, &[], || {
             self.insert_sql("meta", ":int0", self.unless_there())
         })
     }
@@ -565,11 +565,11 @@ impl Builder<'_> {
     pub(crate) fn update_meta(self, stored: &StoredRow) -> Statement {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
-        self.cached("update meta", &values, &[], || self.update_sql("meta", ":int0"))
+        self.named("update meta", &values, &[], || self.update_sql("meta", ":int0"))
     }
 
     pub(crate) fn delete_dictionaries(self, before: u16) -> Statement {
-        self.cached("delete dictionaries", &[Integer(before.into())], &[], || {
+        self.named("delete dictionaries", &[Integer(before.into())], &[], || {
             format!("DELETE FROM {t}_meta WHERE id > 0 AND id < :int0", t = self.name())
         })
     }
@@ -582,7 +582,7 @@ impl Builder<'_> {
             true => ("read latest keys", SHARED_LOCK),
             false => ("read keys", ""),
         };
-        self.cached(name, &[Keys(&ids)], KEYS, || {
+        self.named(name, &[Keys(&ids)], KEYS, || {
             format!(
                 "SELECT {zero} AS tier, k.id, k.version, k.body, k.id AS next FROM {} AS a {}{}{lock}",
                 IdColumn::Uuid.listed(self.dialect, 0),
@@ -594,7 +594,7 @@ impl Builder<'_> {
     }
 
     pub(crate) fn make_keys(self, keys: &[StoredRow]) -> Statement {
-        self.cached("make keys", &[Keys(keys)], &[], || {
+        self.named("make keys", &[Keys(keys)], &[], || {
             let unless_there = match self.is_mysql() {
                 true => format!("ON DUPLICATE KEY UPDATE version = {}_keys.version", self.name()),
                 false => self.unless_there().to_owned(),
@@ -606,12 +606,12 @@ impl Builder<'_> {
 
     pub(crate) fn erase_key(self, mark: &StoredRow) -> Statement {
         let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
-        self.cached("erase key", &values, &[], || self.insert_sql("keys", ":key0", self.upsert()))
+        self.named("erase key", &values, &[], || self.insert_sql("keys", ":key0", self.upsert()))
     }
 
     pub(crate) fn update_key(self, version: i64, key: &StoredRow) -> Statement {
         let values = [Key(key.id), Integer(version), Integer(key.version), Bytes(&key.body)];
-        self.cached("update key", &values, &[], || self.update_sql("keys", ":key0"))
+        self.named("update key", &values, &[], || self.update_sql("keys", ":key0"))
     }
 
     /// Reads up to `limit` packs, recent rows or keys from an id on that have a body with another header.
@@ -626,7 +626,7 @@ impl Builder<'_> {
             Tier::Keys => (Key(from), KEYS),
             Tier::Packs | Tier::Recent => (Id(from), self.tiers()),
         };
-        self.cached(name, &[first, Integer(limit), Bytes(header)], columns, || {
+        self.named(name, &[first, Integer(limit), Bytes(header)], columns, || {
             let (from, next) = match tier {
                 Tier::Packs => (self.first_id().to_owned(), self.next()),
                 Tier::Recent => (self.first_id().to_owned(), "p.id AS next".to_owned()),

@@ -1,5 +1,6 @@
 use crate::format::Kind;
 
+/// The table of a row. Only walks read rows of `Keys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Recent,
@@ -17,7 +18,7 @@ impl Tier {
     }
 }
 
-/// A row of a table of packs.
+/// A row of a table of packs, or an item of a list without a body.
 #[derive(Clone)]
 pub(crate) struct StoredRow {
     pub(crate) id: u128,

@@ -238,7 +238,12 @@ impl Table {
         opened.map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
-    pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), TableError> {
+    pub(crate) fn check_stored_len(
+        &self,
+        kind: Kind,
+        id: u128,
+        len: usize,
+    ) -> Result<(), TableError> {
         match len <= MAX_VALUE {
             true => Ok(()),
             false => Err(self.invalid(kind, id, format!(

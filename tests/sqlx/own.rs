@@ -3,7 +3,9 @@
 use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::resource::ReprOf;
 use opaque_id_sqlx::{External, IdNewtype, Internal, OpaqueId};
-use sqlx::{Any, AnyPool, Arguments, Encode, Executor, IntoArguments, Pool, QueryBuilder, Row, Type};
+use sqlx::{
+    Any, AnyPool, Arguments, Encode, Executor, IntoArguments, Pool, QueryBuilder, Row, Type,
+};
 
 use crate::macros;
 use crate::shop::{SqlxShop, Team, User};

@@ -63,7 +63,7 @@ pub(crate) async fn change(
                 // A merger writes every value that a client has stored, so only new values are checked.
                 let pack = packs.iter().rfind(|pack| is_value && pack.id <= key);
                 let len = pack.map_or(0, |pack| pack.body.len() - PackCipher::OVERHEAD);
-                session.table.check_len(Kind::Row, key, len)?;
+                session.table.check_stored_len(Kind::Row, key, len)?;
                 let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
                 session.write_unless_duplicate(write).await? > 0
             } else {
@@ -86,7 +86,7 @@ async fn write_row(
     row: Row,
     read: Read<'_>,
 ) -> Result<bool, TableError> {
-    session.refresh().await?;
+    session.refresh_if_due().await?;
     session.ensure_keys(row.group().into_iter().collect(), false).await?;
     let stored = session.view()?.encrypt_row(key, &row)?;
     let group = row.group().and_then(|group| session.groups().key(group));

@@ -26,7 +26,7 @@ const SURVEYED: i64 = 10_000;
 
 const ROWS: i64 = 1_000;
 
-/// If other clients write meanwhile.
+/// The first pass, and the ones that follow it because other clients have written meanwhile.
 const PASSES: u32 = 10;
 
 impl Calls {
@@ -40,7 +40,7 @@ async fn merge(mut session: Session, all: bool) -> Result<Merged, TableError> {
     let settings = session.state()?.contents.settings.clone();
     let mut merge = Merge {
         min_bytes: if all { 0 } else { i64::from(settings.pack_bytes) / 4 },
-        patience: Duration::from_secs(settings.erase_after.into()),
+        erase_after: Duration::from_secs(settings.erase_after.into()),
         window: ROWS,
         passes: 1,
         ..Merge::default()
@@ -53,10 +53,10 @@ async fn merge(mut session: Session, all: bool) -> Result<Merged, TableError> {
             from = survey.next;
             merge.merge_packs(&mut session, survey).await?;
         }
-        if !merge.is_out_of_date || merge.passes == PASSES {
+        if !merge.needs_another_pass || merge.passes == PASSES {
             break;
         }
-        merge.is_out_of_date = false;
+        merge.needs_another_pass = false;
         merge.passes += 1;
         (merge.merged.rows_left, merge.merged.bytes_left) = (0, 0);
         merge.left.clear();
@@ -74,7 +74,7 @@ struct Merge {
     /// The number of bytes that a pack must get to be merged.
     min_bytes: i64,
     /// A deletion may wait this long for more rows of its pack.
-    patience: Duration,
+    erase_after: Duration,
     /// When this call has read the rows of a pack and found no deletion.
     found_no_deletion: HashMap<u128, Instant>,
     /// The packs whose rows stay. The flag says whether a lock or an unreadable body is the reason.
@@ -89,7 +89,7 @@ struct Merge {
     /// The rows that stay in this call, because they are unreadable or locked, with the last pass that
     /// counted them.
     kept: HashMap<(u128, i64), u32>,
-    is_out_of_date: bool,
+    needs_another_pass: bool,
     passes: u32,
     /// The first reason why rows had to stay. The call merges the other packs first.
     problem: Option<TableError>,
@@ -100,7 +100,7 @@ struct PackTask {
     pack: u128,
     from: u128,
     limit: i64,
-    is_overdue: bool,
+    looks_for_deletions: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -147,18 +147,19 @@ impl Merge {
         for (pack, rows, bytes) in survey.packs {
             let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
             let surveyed = RowCount { rows: rows.unsigned_abs(), bytes: bytes.unsigned_abs() };
-            let is_overdue = bytes < self.min_bytes && self.is_overdue(&session.table, pack);
-            if bytes < self.min_bytes && !is_overdue {
+            let looks_for_deletions =
+                bytes < self.min_bytes && self.is_deletion_check_due(&session.table, pack);
+            if bytes < self.min_bytes && !looks_for_deletions {
                 self.leave(pack, surveyed, false);
                 continue;
             }
             self.unmerged = surveyed;
-            let mut queue = vec![PackTask { pack, from: pack, limit, is_overdue }];
+            let mut queue = vec![PackTask { pack, from: pack, limit, looks_for_deletions }];
             while let Some(task) = queue.pop() {
                 self.merge_pack(session, task, &mut queue).await?;
             }
             // Another client has merged the missing rows or has split a pack.
-            self.is_out_of_date |= self.unmerged.rows > 0;
+            self.needs_another_pass |= self.unmerged.rows > 0;
         }
         Ok(())
     }
@@ -174,7 +175,7 @@ impl Merge {
         let read = session.sql().read_to_merge(task.pack, task.from, limit);
         let stored = session.query_tiers(read).await?;
         let before = self.unmerged;
-        let (filled, more) = match self.fill(session, task, limit, stored) {
+        let (filled, more) = match self.apply_rows(session, task, limit, stored) {
             Ok(filled) => filled,
             Err(problem) => {
                 self.problem.get_or_insert(problem);
@@ -196,7 +197,7 @@ impl Merge {
             self.leave_unmerged(task.pack);
             // If the same version was lost before, another transaction has locked the pack, perhaps for long.
             // Only a new version is worth another pass.
-            self.is_out_of_date |= self.lost.insert((packs[0].id, version));
+            self.needs_another_pass |= self.lost.insert((packs[0].id, version));
             return Ok(());
         }
         self.merged.packs += packs.len() as u64;
@@ -206,7 +207,7 @@ impl Merge {
         if left > 0 {
             self.leave(task.pack, RowCount { rows: left, bytes: bytes * left / all }, true);
             self.kept.extend(rows.iter().map(|row| ((row.id, row.version), self.passes)));
-            self.is_out_of_date = true;
+            self.needs_another_pass = true;
         }
         if deleted == 0 && packs.len() > 1 {
             // A failover may have undone the split.
@@ -219,15 +220,16 @@ impl Merge {
                 pack: pack.id,
                 from: from.max(pack.id),
                 limit: task.limit,
-                is_overdue: false,
+                looks_for_deletions: false,
             }));
         }
         Ok(())
     }
 
-    /// The second result is the id that further rows of the pack may begin with. The pack and the rows were
-    /// read in one snapshot, or an older row could replace a newer one.
-    fn fill(
+    /// Applies recent rows to their pack, and encrypts the packs that replace it. The second result is the id
+    /// that further rows of the pack may begin with. The pack and the rows were read in one snapshot, or an
+    /// older row could replace a newer one.
+    fn apply_rows(
         &mut self,
         session: &Session,
         task: PackTask,
@@ -307,7 +309,7 @@ impl Merge {
             self.leave_unmerged(task.pack);
         }
         // If there are more rows, a deletion may be among them.
-        if task.is_overdue && !has_deletion && more.is_none() {
+        if task.looks_for_deletions && !has_deletion && more.is_none() {
             self.found_no_deletion.insert(task.pack, Instant::now());
             let RowCount { rows, bytes: rest } = std::mem::take(&mut self.unmerged);
             let all = RowCount { rows: rows + applied.len() as u64, bytes: rest + bytes as u64 };
@@ -334,11 +336,11 @@ impl Merge {
         }
     }
 
-    fn is_overdue(&self, table: &Table, pack: u128) -> bool {
+    fn is_deletion_check_due(&self, table: &Table, pack: u128) -> bool {
         let now = Instant::now();
         let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread = waiting.get(&pack).map_or(now, |waiting| waiting.unread);
-        now.duration_since(unread) >= self.patience
+        let checked = waiting.get(&pack).map_or(now, |waiting| waiting.deletions_checked);
+        now.duration_since(checked) >= self.erase_after
     }
 
     fn end(&mut self, table: &Table) {
@@ -346,9 +348,11 @@ impl Merge {
         let mut waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *waiting);
         for (pack, is_stuck) in self.left.drain() {
-            let new = PackBacklog { since: now, unread: now, stuck: None };
+            let new = PackBacklog { since: now, deletions_checked: now, stuck: None };
             let mut it = before.get(&pack).copied().unwrap_or(new);
-            it.unread = self.found_no_deletion.get(&pack).copied().unwrap_or(it.unread);
+            if let Some(checked) = self.found_no_deletion.get(&pack) {
+                it.deletions_checked = *checked;
+            }
             it.stuck = is_stuck.then(|| it.stuck.unwrap_or(now));
             let merged = &mut self.merged;
             merged.packs_left += 1;

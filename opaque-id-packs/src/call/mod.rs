@@ -4,6 +4,8 @@
 //! One statement replaces a pack and inserts its right parts, if the pack has the version that was read.
 //! Every database has such a statement. Therefore calls need no transaction of their own, and a client may
 //! die anywhere. MiniCrypt needs two steps, and its readers must understand the state between them.
+//!
+//! I1 to I5 in comments are the invariants of docs/PACKS-FORMAT.md.
 
 mod change;
 mod convert;

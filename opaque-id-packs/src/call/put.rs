@@ -47,7 +47,7 @@ impl Calls {
 }
 
 async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), TableError> {
-    session.refresh().await?;
+    session.refresh_if_due().await?;
     if session.state()?.contents.settings.write_through {
         for (key, row) in rows {
             change(session, key, |_| Ok(Some(row.clone()))).await?;
@@ -56,7 +56,7 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
     }
     let (mut rest, mut attempts) = (&rows[..], Attempts::default());
     while !rest.is_empty() {
-        session.refresh().await?;
+        session.refresh_if_due().await?;
         let chunk = &rest[..rest.len().min(ROWS)];
         let groups = chunk.iter().filter_map(|(_, row)| row.group());
         session.ensure_keys(groups.collect(), false).await?;
@@ -65,7 +65,7 @@ async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(),
             session.write(session.sql().put(&stored)).await?;
         } else if session.write(session.sql().put_grouped(&stored, &keys)).await? == 0 {
             // Another client has erased a group, or has encrypted its key again. The next attempt reads the
-            // keys again, and fails if the group is erased.
+            // keys again. `encrypt` then refuses rows of an erased group.
             keys.iter().for_each(|key| session.table.forget_key(key.id));
             attempts.wait_after_loss(session).await?;
             continue;

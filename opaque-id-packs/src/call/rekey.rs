@@ -17,7 +17,7 @@ use crate::split;
 use crate::statement::{IfLocked, ValueSource};
 use crate::stored::{StoredRow, Tier};
 
-/// The result of a rekeying.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {
@@ -48,7 +48,7 @@ impl Calls {
         self.connected(async move |mut session| {
             let is_sweep = unused_for.is_some();
             let rekeyed = Rekeyed::default();
-            let mut run = Run { is_sweep, progress, rekeyed, found_old: false, problem: None };
+            let mut run = Rekeying { is_sweep, progress, rekeyed, found_old: false, problem: None };
             run.rekey_meta(&mut session).await?;
             if session.state()?.groups.is_some() {
                 run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
@@ -73,14 +73,14 @@ impl Calls {
                 run.delete_dictionaries(&mut session, column.as_ref(), dictionary, unused_for)
                     .await?;
             }
-            let Run { rekeyed, problem, .. } = run;
+            let Rekeying { rekeyed, problem, .. } = run;
             session.end(()).await?;
             problem.map_or(Ok(rekeyed), Err)
         })
     }
 }
 
-struct Run {
+struct Rekeying {
     is_sweep: bool,
     /// Receives the number of bodies that are done.
     progress: Box<dyn FnMut(u64) + Send>,
@@ -91,7 +91,7 @@ struct Run {
     problem: Option<TableError>,
 }
 
-impl Run {
+impl Rekeying {
     async fn rekey_meta(&mut self, session: &mut Session) -> Result<(), TableError> {
         let meta = session.read_meta().await?;
         let reencrypted = session.table.reencrypt_meta(meta.clone());

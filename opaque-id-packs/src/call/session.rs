@@ -106,7 +106,8 @@ impl Session {
         }
     }
 
-    /// This also notices changed settings in a transaction, because a process may use only transactions.
+    /// Ends a call: reads the settings if a check is due, and returns the result. This also notices changed
+    /// settings in a transaction, because a process may use only transactions.
     pub(crate) async fn end<T>(mut self, result: T) -> Result<T, TableError> {
         if self.has_run && self.table.is_check_due() {
             self.read_settings().await?;
@@ -117,7 +118,7 @@ impl Session {
     /// A long call must not go on with a dictionary that others have replaced, so it reads the settings once
     /// a minute. A new call must not write with settings that a transaction has read, because that
     /// transaction may have been rolled back.
-    pub(super) async fn refresh(&mut self) -> Result<(), TableError> {
+    pub(super) async fn refresh_if_due(&mut self) -> Result<(), TableError> {
         let is_due = match self.has_run {
             true => !self.is_in_transaction() && self.table.is_check_due(),
             false => self.table.is_uncommitted(),
@@ -216,7 +217,7 @@ impl Session {
         &mut self,
         mut statement: Statement,
     ) -> Result<Vec<Vec<Cell>>, TableError> {
-        self.refresh().await?;
+        self.refresh_if_due().await?;
         self.groups.clear();
         loop {
             let again = self.table.is_grouped().then(|| statement.clone());

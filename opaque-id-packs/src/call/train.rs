@@ -28,7 +28,7 @@ impl Calls {
     /// write it wins.
     pub fn make_index(&self) -> PackCall<'static, ()> {
         self.connected(async move |mut session| {
-            session.refresh().await?;
+            session.refresh_if_due().await?;
             if session.state()?.index.is_none() {
                 // `fingerprint` runs no statement, and would go on with a key that a rollback has removed.
                 if session.is_in_transaction() {

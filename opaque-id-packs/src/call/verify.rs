@@ -12,7 +12,7 @@ use crate::statement::ValueSource;
 use crate::stored::{StoredRow, Tier};
 use crate::table::View;
 
-/// The result of a verification.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
@@ -71,7 +71,7 @@ impl Calls {
     ) -> PackCall<'c, Verified> {
         let column = column.cloned();
         self.connected(async move |mut session| {
-            let mut run = Run::default();
+            let mut run = Verification::default();
             let meta = session.read_meta().await?;
             session.table.verify_meta(meta).for_each(|problem| run.verified.add(problem));
             let without_key = session.no_primary_keys(column.is_none()).await?;
@@ -110,7 +110,7 @@ impl Calls {
 }
 
 #[derive(Default)]
-struct Run {
+struct Verification {
     verified: Verified,
     dictionary: u16,
     can_open: [bool; 4],
@@ -118,7 +118,7 @@ struct Run {
     in_doubt: Vec<(usize, usize)>,
 }
 
-impl Run {
+impl Verification {
     fn unreadable(&mut self, problem: TableError, stored: &StoredRow, damage: Damage) {
         if let TableError::Unreadable { source: FormatError::NotGenuine, .. } = problem {
             self.in_doubt.push((self.verified.damage.len(), key_id(stored)));

@@ -41,19 +41,19 @@ impl<'c> Walk<'c> {
         Self { source, from: Some(from) }
     }
 
-    /// Reads the next bodies that begin with another header. The last page may be empty. After it the result
+    /// Reads the next bodies, except those with this header. The last page may be empty. After it the result
     /// is `None`.
     pub(super) async fn next(
         &mut self,
         session: &mut Session,
-        header: &[u8],
+        except: &[u8],
     ) -> Result<Option<Vec<StoredRow>>, TableError> {
         let Some(from) = self.from.take() else { return Ok(None) };
         let ids = session.table.statements.ids();
         let (column, of) = match self.source {
             Source::Tier(tier) => {
                 let rows =
-                    session.query(session.sql().stale(tier, from, header, PAGE_ROWS)).await?;
+                    session.query(session.sql().stale(tier, from, except, PAGE_ROWS)).await?;
                 let bodies = session.table.read_tier(tier, rows)?;
                 self.from =
                     bodies.last().filter(|_| is_full(&bodies)).and_then(|last| match tier {
@@ -64,7 +64,7 @@ impl<'c> Walk<'c> {
             }
             Source::Column(column, of) => (column, of),
         };
-        let read = session.sql().read_values(column, of, from, header);
+        let read = session.sql().read_values(column, of, from, except);
         let rows = session.query(read).await?;
         let values = session.table.statements.read_values(&rows);
         let mut values = values.ok_or_else(|| session.table.wrong_columns())?;

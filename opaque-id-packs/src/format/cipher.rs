@@ -13,6 +13,7 @@ use super::plaintext::Plaintext;
 
 /// Above the two bits of the key id.
 const FORMAT: u8 = 1;
+/// The format with the key id, and the number of the dictionary.
 const HEADER: usize = 3;
 const NONCE: usize = 12;
 const TAG: usize = 16;

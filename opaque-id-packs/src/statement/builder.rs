@@ -200,7 +200,7 @@ impl Builder<'_> {
     }
 
     /// The text of a name is built once.
-    pub(super) fn cached(
+    pub(super) fn named(
         self,
         name: &'static str,
         parameters: &[Parameter<'_>],

@@ -70,7 +70,8 @@ pub(crate) struct State {
     pub(crate) index: Option<IndexKey>,
 }
 
-/// They replace subkeys, and the settings contain them.
+/// The keys of a table with groups, in its settings. They encrypt rows and packs in place of the subkey, so
+/// a rotation rewrites no row.
 pub(crate) struct Groups {
     order: Permutation,
     pub(super) cipher: PackCipher,

@@ -66,7 +66,7 @@ impl View<'_> {
         let plaintext = row
             .encode(codec, self.state.contents.settings.row_padding, self.groups)
             .map_err(|source| table.unwritable(kind, id, source))?;
-        table.check_len(kind, id, plaintext.len())?;
+        table.check_stored_len(kind, id, plaintext.len())?;
         Ok(table.encrypt(groups, kind, id, version, codec, &plaintext))
     }
 
