@@ -39,7 +39,12 @@ mod range;
 mod request;
 pub mod resource;
 mod rfc9562;
-#[cfg(any(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
+#[cfg(any(
+    feature = "schemars09",
+    feature = "schemars1",
+    feature = "utoipa5",
+    feature = "utoipa6"
+))]
 mod schema;
 #[cfg(feature = "serde")]
 mod serde;

@@ -67,7 +67,12 @@ mod range;
 #[path = "../../fixtures/recorded.rs"]
 mod recorded;
 mod request;
-#[cfg(all(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
+#[cfg(all(
+    feature = "schemars09",
+    feature = "schemars1",
+    feature = "utoipa5",
+    feature = "utoipa6"
+))]
 mod schema;
 #[cfg(unix)]
 mod shared;

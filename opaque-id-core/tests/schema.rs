@@ -93,6 +93,16 @@ fn team_id() -> Value {
 }
 
 #[test]
+fn each_schemars_has_the_same_schemas() {
+    assert_eq!(
+        schemars09::schema_for!(TeamId).to_value(),
+        schemars::schema_for!(TeamId).to_value()
+    );
+    let cursor = schemars09::schema_for!(TeamCursor).to_value();
+    assert_eq!(cursor, schemars::schema_for!(TeamCursor).to_value());
+}
+
+#[test]
 fn schemars_schemas_refer_to_ids() {
     let schema = schemars::schema_for!(View).to_value();
     assert_eq!(schema["$defs"]["a_1_id"], team_id());

@@ -35,7 +35,12 @@ mod placed;
 mod problem;
 mod raw_ids;
 mod refusal;
-#[cfg(any(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
+#[cfg(any(
+    feature = "schemars09",
+    feature = "schemars1",
+    feature = "utoipa5",
+    feature = "utoipa6"
+))]
 mod schema;
 mod scope;
 mod viewed;

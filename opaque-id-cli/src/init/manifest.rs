@@ -25,6 +25,13 @@ const ASYNC: [Row; 2] = [("diesel-async", "0.9", [""; 2]), ("diesel-async", "0.8
 /// Our features, with sqlx's pools.
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
+/// Our features, with the crates that they write schemas for.
+const SCHEMAS: [(&str, &str, &str); 4] = [
+    ("schemars09", "schemars", "0.9"),
+    ("schemars1", "schemars", "1"),
+    ("utoipa5", "utoipa", "5"),
+    ("utoipa6", "utoipa", "6"),
+];
 
 pub(super) struct Manifest {
     pub(super) document: DocumentMut,
@@ -177,9 +184,8 @@ impl Manifest {
     }
 
     fn add(&mut self, [name, package]: Ours, databases: &[(&str, &str)]) {
-        let has =
-            |feature: &&str| self.has(&feature[..feature.len() - 1], &feature[feature.len() - 1..]);
-        let schemas = ["schemars1", "utoipa5", "utoipa6"].into_iter().filter(has);
+        let schemas = SCHEMAS.iter().filter(|(_, name, version)| self.has(name, version));
+        let schemas = schemas.map(|(feature, ..)| *feature);
         let features: Array = databases.iter().map(|(name, _)| *name).chain(schemas).collect();
         let version =
             concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));

@@ -1,7 +1,20 @@
 //! Schemas of the types in a handler's signature.
 
+#[cfg(feature = "schemars09")]
+#[path = "schemars"]
+mod schemars09 {
+    use ::schemars09 as schemars;
+
+    mod schemas;
+}
 #[cfg(feature = "schemars1")]
-mod schemars;
+#[path = "schemars"]
+mod schemars1 {
+    use ::schemars1 as schemars;
+
+    #[allow(clippy::duplicate_mod, reason = "each version of schemars has the same sources")]
+    mod schemas;
+}
 #[cfg(feature = "utoipa5")]
 #[path = "utoipa"]
 mod utoipa5 {

@@ -1,11 +1,13 @@
+//! Schemas for each version of schemars that has a feature.
+
 use std::borrow::Cow;
 
-use schemars1::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use super::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{EXTENSION, Shape, cursor_shape, id_shape};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
+use crate::schema::{EXTENSION, Shape, cursor_shape, id_shape};
 
 impl From<Shape> for Schema {
     fn from(shape: Shape) -> Self {

@@ -1,8 +1,10 @@
+//! Schemas for each version of schemars that has a feature.
+
 use std::borrow::Cow;
 
+use super::schemars::{JsonSchema, Schema, SchemaGenerator};
 use opaque_id_core::External;
 use opaque_id_core::resource::SealedResource;
-use schemars1::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::opened::Opened;
 
