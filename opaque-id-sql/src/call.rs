@@ -464,6 +464,15 @@ fn wait_before(retry: u32) -> Duration {
     Duration::from_nanos(RandomState::new().hash_one(()) % limit.max(1))
 }
 
+/// Returns the result of a call for one id.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn only<R>(mut results: Vec<R>) -> R {
+    results.pop().expect("a result per id")
+}
+
 /// Writes methods. The body of each is a call, and the method runs it on its first argument `on`. A receiver
 /// by value is in brackets, because a macro cannot tell `mut` from an argument.
 #[doc(hidden)]

@@ -20,7 +20,7 @@ pub use self::ddl::check_name;
 pub use self::ddl::{Index, InvalidTableName, create_sql};
 pub use self::error::MappingError;
 #[doc(hidden)]
-pub use self::uuid_map::{Mapping, only};
+pub use self::uuid_map::Mapping;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

@@ -258,11 +258,6 @@ impl<T> fmt::Debug for Mapping<T> {
     }
 }
 
-/// Each call returns a result per id.
-pub fn only<R>(mut results: Vec<R>) -> R {
-    results.pop().expect("a result per id")
-}
-
 /// The adapter has a function `run(on, call)`, and `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
@@ -397,7 +392,7 @@ macro_rules! uuid_map {
                 /// # Panics
                 /// If the operating system's random number generator fails.
                 fn issue(&self) -> ($crate::__private::opaque_id_core::External<T>, T::Internal) {
-                    self.0.issue(1).map($crate::mapping::only)
+                    self.0.issue(1).map($crate::call::only)
                 }
 
                 /// Generates `count` external ids and their internal ids in one statement. On MySQL and MariaDB
@@ -418,7 +413,7 @@ macro_rules! uuid_map {
                 /// # Errors
                 /// [`MappingError`]($crate::mapping::MappingError).
                 fn get_or_insert(&self, id: $crate::__private::opaque_id_core::External<T>) -> T::Internal {
-                    self.0.get_or_insert(&[id]).map($crate::mapping::only)
+                    self.0.get_or_insert(&[id]).map($crate::call::only)
                 }
 
                 /// Returns the internal ids of external ids from elsewhere, in their order, and inserts missing
@@ -480,7 +475,7 @@ macro_rules! uuid_map {
                 /// # Errors
                 /// [`MappingError`]($crate::mapping::MappingError).
                 fn find(&self, id: $crate::__private::opaque_id_core::External<T>) -> ::core::option::Option<T::Internal> {
-                    self.0.find(&[id]).map($crate::mapping::only)
+                    self.0.find(&[id]).map($crate::call::only)
                 }
 
                 /// Returns the internal ids of external ids, in their order, with one statement per list.
@@ -496,7 +491,7 @@ macro_rules! uuid_map {
                 /// # Errors
                 /// [`MappingError`]($crate::mapping::MappingError).
                 fn to_external(&self, id: T::Internal) -> ::core::option::Option<$crate::__private::opaque_id_core::External<T>> {
-                    self.0.to_external(&[id]).map($crate::mapping::only)
+                    self.0.to_external(&[id]).map($crate::call::only)
                 }
 
                 /// Returns the external ids of internal ids, in their order, with one statement per list. So

@@ -96,7 +96,7 @@ macro_rules! sequence {
                 /// # Panics
                 /// If the operating system's random number generator fails.
                 fn next(&self) -> T::Internal {
-                    self.0.take(1).map($crate::mapping::only)
+                    self.0.take(1).map($crate::call::only)
                 }
 
                 /// Generates `count` ids with ascending numbers, from the rest of a block and one new block.
