@@ -45,7 +45,7 @@ impl fmt::Display for Index {
 /// A text is not a valid name of a mapping table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "invalid table name {name:?}: expected at most 58 of a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"
+    "invalid table name {name:?}: expected [a-z0-9_], not starting with a digit, after an optional schema and dot, and at most 58 characters for a map"
 )]
 pub struct InvalidTableName {
     name: String,
@@ -60,6 +60,16 @@ pub fn check_name(name: &str) -> Result<(), InvalidTableName> {
     match is_valid {
         true => Ok(()),
         false => Err(InvalidTableName { name: name.into() }),
+    }
+}
+
+/// Checks the name of a mapping table.
+pub(super) fn check_table(name: &str, index: Index) -> Result<(), InvalidTableName> {
+    check_name(name)?;
+    // PostgreSQL cuts off longer names.
+    match index.name(name).len() > 63 {
+        true => Err(InvalidTableName { name: name.into() }),
+        false => Ok(()),
     }
 }
 
@@ -97,11 +107,7 @@ pub fn create_sql(
     index: Index,
     is_shared: bool,
 ) -> Result<String, InvalidTableName> {
-    check_name(table)?;
-    // PostgreSQL cuts off longer names.
-    if index.name(table).len() > 63 {
-        return Err(InvalidTableName { name: table.into() });
-    }
+    check_table(table, index)?;
     let (id, uuid, hash) = match dialect {
         Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "INTEGER"),
         Dialect::MySql => ("BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "INT"),

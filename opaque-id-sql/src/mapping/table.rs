@@ -31,7 +31,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::ddl::{self, Index, SLOTS, slots_table};
+use super::ddl::{self, Index, InvalidTableName, SLOTS, slots_table};
 use super::error::MappingError;
 use super::uuid_hash;
 use super::uuid_set::{Hashed, UuidSet};
@@ -108,7 +108,12 @@ impl fmt::Debug for Table {
 impl Table {
     #[track_caller]
     pub(super) fn new(name: &'static str, index: Index) -> Self {
-        if let Err(error) = ddl::check_name(name) {
+        Self::checked(ddl::check_table(name, index), name, index)
+    }
+
+    #[track_caller]
+    fn checked(check: Result<(), InvalidTableName>, name: &'static str, index: Index) -> Self {
+        if let Err(error) = check {
             panic!("{error}");
         }
         Self {
@@ -133,7 +138,12 @@ impl Table {
                 );
             }
         }
-        Self { id, uuid, is_of_rows: true, ..Self::new(name, Index::Unique) }
+        Self {
+            id,
+            uuid,
+            is_of_rows: true,
+            ..Self::checked(ddl::check_name(name), name, Index::Unique)
+        }
     }
 
     /// Names of a user's columns may be reserved words, so they are quoted.
@@ -599,6 +609,13 @@ fn lock_key(name: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_maps_leave_room_for_their_index() {
+        let name: &'static str = "a".repeat(59).leak();
+        assert!(std::panic::catch_unwind(|| Table::new(name, Index::Unique)).is_err());
+        assert_eq!(Table::for_rows(name, "id", "uuid").name, name);
+    }
 
     #[test]
     fn a_schema_does_not_change_the_lock() {
