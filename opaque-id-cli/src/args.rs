@@ -183,7 +183,7 @@ pub(crate) enum Command {
     /// With a database, one type per table is enough: its key column and the foreign keys that reference it
     /// are read from the schema. Without a given type, the source is searched: the type of table `users` or
     /// `user` is the struct `User`, or the one with the prefix `user`. It is also the type of `blocked_user`
-    /// if no other type matches. Such tables, and tables without a type, are listed on standard error.
+    /// if no other table ends with `user` or `users`. Such tables, and tables without a type, are listed on standard error.
     ///
     /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, so that an id as a parameter needs
     /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one.
@@ -804,7 +804,6 @@ fn database_url(url: &str) -> Result<String, Infallible> {
     })
 }
 
-/// The name of a value, its help, and the value.
 type Choice<T> = (&'static str, &'static str, T);
 
 fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(

@@ -1,5 +1,3 @@
-//! Randomness.
-
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Resources and their internal ids.
 //!
 //! Drivers read more values as keys than a schema should have: NULL and `'abc'` as 0, 1.9 as 1, 16 characters
-//! of text as 16 bytes. So an adapter checks the type that the driver reports, and every decoded value and
-//! opened id ends in `InternalId::from_repr`. Its errors are the same for every ORM. NULL is the exception,
+//! of text as 16 bytes. So an adapter checks the type that the driver reports, and every decoded value ends
+//! in `InternalId::from_repr`. Its errors are the same for every ORM. NULL is the exception,
 //! because diesel and SeaORM recognize an outer join without a row by their own error.
 
 use core::fmt::Debug;
@@ -43,8 +43,8 @@ use crate::slot::Slot;
 pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
-    /// The form of external ids: [`Text`](crate::form::Text), [`Tagged`](crate::form::Tagged) or
-    /// [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
+    /// The form of external ids: [`Text`](crate::form::Text), [`Short`](crate::form::Short),
+    /// [`Tagged`](crate::form::Tagged) or [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
     /// [`MappedUuid`](crate::form::MappedUuid) if they are in a mapping table.
     type Form: FormOf<Self::Key>;
     /// The internal id of the derive's adapter.
@@ -67,8 +67,8 @@ pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> 
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
-/// A resource with ids that carry a tag: one with the tagged form or an integer key. Made-up ids are refused
-/// without the database.
+/// A resource with ids that carry a tag: one with the tagged form, or with an integer key in the text or uuid
+/// form. Made-up ids are refused without the database.
 ///
 /// An internal id that was opened from such an id converts into a [`Position`](crate::Position) in a list.
 pub trait AuthenticatedResource:

@@ -1,5 +1,3 @@
-//! Subkeys.
-
 use core::fmt;
 
 #[cfg(feature = "tokens")]

@@ -209,7 +209,7 @@ impl<'c, T, E> Call<'c, T, E> {
         self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Resumes the call and returns its next need, or its result. The need stays the same until the reply.
+    /// Resumes the call and returns its next need, or its result. Reply to a need before the next step.
     ///
     /// # Panics
     /// If the call has ended, has no connection, or awaits anything but its session.

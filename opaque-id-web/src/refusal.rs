@@ -84,7 +84,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the prefix of the expected resource, or `None` if a path is not UTF-8.
+    /// Returns the prefix of the expected resource, or `None` if it is unknown.
     #[must_use]
     pub fn resource(&self) -> Option<&'static str> {
         self.resource

@@ -24,7 +24,7 @@ pub(crate) struct Conformance {
     /// The number of random cases after the vectors
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     random: usize,
-    /// The seed of the random cases; a number always gives the same cases
+    /// The seed of the random cases; a number always gives the same cases, except for nonces of tokens
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Write a report with all differences, in JSON

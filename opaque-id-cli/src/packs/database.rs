@@ -78,7 +78,7 @@ impl Database {
             "sqlite" => Self::Sqlite(connected(url, PoolOptions::new()).await?),
             _ => {
                 return Err(
-                    "unknown database: expected a URL that starts with postgres:, mysql:, mariadb: or sqlite:"
+                    "unknown database: expected a URL that starts with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
                         .into(),
                 );
             }

@@ -96,7 +96,6 @@ pub(super) async fn configure<K: ShownKey>(
     print(out, &before, &listed(&packs.settings(), &encoding, hides_keys, has_groups)?)
 }
 
-/// Returns the settings with the given changes.
 fn changed(settings: &Settings, given: &PackSettings) -> Result<Settings> {
     let pack_bytes = given.pack_bytes.map(Value::from);
     let given = [

@@ -44,7 +44,6 @@ const TAGGED_BYTES: usize = 22;
 
 pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 
-/// Prefix, underscore, 34 characters.
 const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
 /// The standard library checks UTF-8 in steps of this size.

@@ -1,5 +1,3 @@
-//! Clocks of generators.
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,3 @@
-//! A generator of 64-bit ids.
-
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::{Invalid, KeyError};

@@ -1,5 +1,3 @@
-//! A generator of pseudo-ordered UUIDs.
-
 use std::time::Duration;
 
 use uuid::{Builder, Uuid};

@@ -3,8 +3,8 @@
 //! A generator that blocks until the clock advances would stop if the clock is set back. Without a limit, a
 //! hot loop would run ever further ahead. So a key claims a clock tick by one atomic operation as long as the
 //! tick is at most 10 ms ahead. Beyond that, keys share one more tick and increase in the bits that are
-//! otherwise random. Formats without such bits (the draft's UUIDv8, 64-bit ids, ULIDs) report that they are
-//! exhausted.
+//! otherwise random. Formats without such bits (the draft's UUIDv8, 64-bit ids) report that they are exhausted,
+//! and so do ULIDs if these bits overflow.
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,3 @@
-//! A generator of structured keys.
-
 use super::clock::{Clock, SystemClock};
 use super::constructors;
 use super::sequencer::{Counter, Sequencer};

@@ -1,5 +1,3 @@
-//! A generator of ULIDs.
-
 use super::clock::{Clock, SystemClock};
 use super::constructors;
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};

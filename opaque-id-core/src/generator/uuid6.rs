@@ -1,5 +1,3 @@
-//! A generator of UUIDv6s.
-
 use super::clock::{Clock, SystemClock};
 use super::constructors;
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};

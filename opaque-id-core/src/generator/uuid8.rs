@@ -1,5 +1,3 @@
-//! A generator of the drafts' UUIDv8s.
-
 use uuid::Uuid;
 
 use super::clock::{Clock, SystemClock};

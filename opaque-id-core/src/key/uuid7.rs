@@ -1,5 +1,3 @@
-//! UUIDv7s as keys.
-
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 

@@ -1,5 +1,3 @@
-//! Builds a keyring.
-
 use std::sync::Arc;
 
 use zeroize::Zeroizing;

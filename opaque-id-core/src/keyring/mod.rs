@@ -46,7 +46,7 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys};
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone. Create one at start and put it into the application's
 /// state, or a [`SharedKeyring`] to replace secrets without a restart. After the first use of a resource and
-/// the first opening in a thread, nothing here allocates or locks. Secrets are wiped on drop, and `Debug`
+/// the first opening in a thread, sealing and opening ids neither allocates nor locks. Secrets are wiped on drop, and `Debug`
 /// shows only key ids.
 ///
 /// `docs/OPERATIONS.md` has the steps of a rotation.
@@ -201,8 +201,8 @@ impl Keyring {
         KeyId::ALL.into_iter().filter(|key_id| self.has(*key_id))
     }
 
-    /// Returns the number of genuine ids and cursors that this keyring and its clones have opened with a
-    /// secret: any with a correct tag, and [confirmed](Self::confirm) ids without a tag.
+    /// Returns the number of genuine ids, cursors and tokens that this keyring and its clones have opened with a
+    /// secret: any with a correct tag of 40 bits or more, and other ids that were [confirmed](Self::confirm).
     ///
     /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring
     /// secret, no client needs the secret any more.
@@ -225,7 +225,7 @@ impl Keyring {
     }
 
     /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for
-    /// ids with a tag, because opening counts them. Call it once per opened id; more ids than were opened are
+    /// ids with a tag of 40 bits or more, because opening counts them. Call it once per opened id; more ids than were opened are
     /// never counted.
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {

@@ -14,7 +14,7 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 /// adopters. For new keys use [`Uuid7`](crate::key::Uuid7).
 ///
 /// Only the time distinguishes such a UUID from an RFC 9562 UUIDv7: read as one, a draft's key of today has a
-/// time in the late 22nd century.
+/// time around the year 2200.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 

@@ -1,5 +1,3 @@
-//! Support for MySQL and MariaDB.
-//!
 //! diesel returns neither the last insert id nor an error's number. So a call searches again after an insert,
 //! and asks the server for the error. While a call of diesel-async runs, its connection is marked as broken,
 //! so pools close a dropped call's connection.

@@ -1,5 +1,3 @@
-//! Support for PostgreSQL.
-
 use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgValue};
 use diesel::result::DatabaseErrorInformation;

@@ -1,5 +1,3 @@
-//! Support for MySQL and MariaDB.
-//!
 //! Statements of maps and sequences bypass SeaORM: see the sqlx adapter's `mysql.rs`. In a transaction
 //! SeaORM's own way is the only one, and it prepares them.
 

@@ -1,5 +1,3 @@
-//! Support for PostgreSQL.
-//!
 //! SeaORM would run each statement of a call on any connection of its pool. After a failover, the pool
 //! replaces its connections, and the rest of a call would run on a server without its first half.
 

@@ -293,11 +293,12 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
-            /// Creates a map in a table with a unique index over the UUID. It is correct in every isolation
-            /// level and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
+            /// Creates a map in a table with a unique index over the UUID. It is correct above READ
+            /// UNCOMMITTED and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
             ///
             /// # Panics
             /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit. A schema and a dot may precede it.
+            /// With these, it has at most 58 characters.
             #[must_use]
             #[track_caller]
             pub fn unique(table: &'static str) -> Self {
@@ -408,7 +409,7 @@ macro_rules! uuid_map {
                 }
 
                 /// Returns the internal id of an external id from elsewhere, and inserts a missing mapping. Every
-                /// call returns the same internal id.
+                /// call returns the same internal id until it is deleted.
                 ///
                 /// # Errors
                 /// [`MappingError`]($crate::mapping::MappingError).

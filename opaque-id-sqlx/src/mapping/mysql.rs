@@ -1,5 +1,3 @@
-//! Support for MySQL and MariaDB.
-//!
 //! sqlx records that it waits for an answer before it prepares a statement. If a call is dropped during that,
 //! or between the header of a packet and its content, the connection is out of step with the server: it
 //! hangs, or takes one statement's answer for another's. So statements of maps and sequences are sent as
