@@ -36,7 +36,8 @@ pub(crate) enum Command {
     /// Add opaque-id to the project in the current folder: crates, types for its tables, and a secret
     ///
     /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
-    /// secret into opaque-id.keys with mode 600, and this name into .gitignore and `exclude`. Writes
+    /// secret into opaque-id.keys with mode 600, and this name into .gitignore, an existing .dockerignore and
+    /// `exclude`. Writes
     /// src/ids.rs with a type for each table of the database (or an example without one), a function that
     /// reads the secret, and axum's state. Writes sqlx.toml if the source uses sqlx 0.9's macros.
     ///

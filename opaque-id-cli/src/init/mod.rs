@@ -42,6 +42,9 @@ pub(crate) fn run(
     if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
         notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
         manifest.enable_sqlx_toml();
+        let tool =
+            "sqlx-cli reads sqlx.toml by its feature: cargo install sqlx-cli --features sqlx-toml";
+        notes.push(tool.to_owned());
     } else if let Some(url) = url {
         notes.extend(output::unread_schemas(url)?);
     }
@@ -53,14 +56,8 @@ pub(crate) fn run(
     let declared = source.and_then(|source| declare(&source, &names));
     let root = root.unwrap_or_else(|| format!("the crate's root, with #[path] of {file}"));
     let step = declared.is_none().then(|| format!("add to {root}: {names}"));
-    let mut ignored = read(".gitignore")?.unwrap_or_default();
-    let is_key = |line: &str| line.trim_start_matches('/') == IGNORED;
-    // Later exceptions prevail.
-    let mut decisive = ignored.lines().filter(|line| line.starts_with('!') || is_key(line));
-    if !decisive.next_back().is_some_and(is_key) {
-        let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
-        ignored += &format!("{end}/{IGNORED}\n");
-    }
+    let ignored = ignoring_keys(read(".gitignore")?.unwrap_or_default());
+    let not_in_images = read(".dockerignore")?.map_or_else(String::new, ignoring_keys);
     let ids = read(file)?;
     for (table, name) in &module.types {
         let [row, item] = [format!("/// A row of `{table}`."), format!("struct {name};")];
@@ -79,6 +76,7 @@ pub(crate) fn run(
     // The secret comes after the line that keeps it out of the repository.
     for (path, new, is_theirs) in [
         (".gitignore", ignored, false),
+        (".dockerignore", not_in_images, false),
         ("Cargo.toml", manifest.document.to_string(), false),
         (file, module.text + &state, true),
         ("sqlx.toml", String::from_utf8(overrides)?, true),
@@ -108,6 +106,18 @@ pub(crate) fn run(
         .replace("{name}", &name);
     write!(out, "{next}")?;
     Ok(notes)
+}
+
+/// Adds the name of the secret to the names that git or Docker ignores.
+fn ignoring_keys(ignored: String) -> String {
+    let is_key = |line: &str| line.trim_start_matches('/') == IGNORED;
+    // Later exceptions prevail.
+    let mut decisive = ignored.lines().filter(|line| line.starts_with('!') || is_key(line));
+    if decisive.next_back().is_some_and(is_key) {
+        return ignored;
+    }
+    let end = if ignored.is_empty() || ignored.ends_with('\n') { "" } else { "\n" };
+    format!("{ignored}{end}/{IGNORED}\n")
 }
 
 /// Adds the lines to the declarations of modules. `None` means that no place is certain.

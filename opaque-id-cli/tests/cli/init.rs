@@ -210,6 +210,18 @@ fn git_ignores_the_secret_in_spite_of_an_exception() {
 }
 
 #[test]
+fn init_keeps_the_secret_out_of_images() {
+    let folder = project("serde = \"1\"", "src/main.rs", "");
+    folder.ok("init");
+    assert!(!folder.0.join(".dockerignore").exists());
+    folder.write(".dockerignore", "target\n.env");
+    for _ in 0..2 {
+        folder.ok("init");
+        assert_eq!(folder.read(".dockerignore"), "target\n.env\n/opaque-id.keys*\n");
+    }
+}
+
+#[test]
 fn init_keeps_the_secret_out_of_packages() {
     for (package, after) in [
         ("exclude = [\"/ci\"]", "exclude = [\"/ci\", \"/opaque-id.keys*\"]"),
