@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opaque_id_core::MasterSecret;
-use opaque_id_core::inspect::inspect;
 use serde::Serialize;
 
 use crate::output::{json, shown};
@@ -83,11 +82,7 @@ impl AuditLog {
             Err(_) => (resources.given(), "refused", None),
         };
         let settings = resource.map(|resource| &resource.settings);
-        // The text of a long malformed id may be a secret in the wrong place.
-        let id = match inspect(id).is_well_formed() {
-            true => id.to_owned(),
-            false => shown(id),
-        };
+        let id = shown(id);
         let start = std::mem::take(&mut self.start);
         let line = json(&Line {
             time: Timestamp::now(),

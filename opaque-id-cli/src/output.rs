@@ -3,6 +3,7 @@ use std::io::{self, Write};
 
 use anstyle::Reset;
 use opaque_id_core::MasterSecret;
+use opaque_id_core::inspect::inspect;
 use serde::Serialize;
 
 use crate::lines::Place;
@@ -44,8 +45,11 @@ pub(crate) fn unread_schemas(url: &str) -> Result<Option<String>, Box<dyn Error>
 }
 
 /// More hex digits than in a UUID may be a secret in the wrong place, even with spaces or typing errors.
+/// Those of ids do not count.
 pub(crate) fn shown(value: &str) -> String {
-    let groups = value.split(|c: char| !c.is_ascii_hexdigit());
+    let words = value.split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c));
+    let words = words.filter(|word| !inspect(word).is_well_formed());
+    let groups = words.flat_map(|word| word.split(|c: char| !c.is_ascii_hexdigit()));
     match groups.map(str::len).filter(|digits| *digits > 1).sum() {
         ..=32_usize => value.to_owned(),
         digits => format!("[{digits} hex digits]"),

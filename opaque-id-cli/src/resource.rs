@@ -244,6 +244,11 @@ impl Resource {
 
     pub(crate) fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>> {
         let sealed = self.sealed()?;
+        let found = inspect(id);
+        let is_cursor = found.cursor_of.as_ref() == Some(&self.settings.prefix);
+        if is_cursor || matches!(found.form, Some("grant" | "position")) {
+            return Err("expected an id, found a cursor, a grant or a position: these end with their secret".into());
+        }
         let (key, key_id) = sealed.open(id).map_err(|error| self.other_form_error(id, error))?;
         let is_verified = sealed.tag_bits() > 0;
         Ok((sealed.seal(key)?, self.opened(sealed, (key, key_id), is_verified)))

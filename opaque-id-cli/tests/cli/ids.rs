@@ -100,6 +100,11 @@ fn open_accepts_cursors() {
         let found = ok("", &format!("inspect {cursor}"));
         let cursor_of = format!("a cursor of {}", text(&vector, "prefix"));
         assert!(found.contains(&cursor_of), "{found}");
+        refuses(
+            &run(&entries, &format!("renew {of} {cursor}")),
+            1,
+            "expected an id, found a cursor",
+        );
     }
 }
 
@@ -143,8 +148,14 @@ fn open_accepts_grants_for_their_purpose() {
         let found = ok("", &format!("inspect {grant} {position}"));
         let prefix = text(&vector, "prefix");
         for kind in ["grant", "position"] {
-            let what = format!("well formed; {kind}; prefix {prefix}; key id {}", vector["key_id"]);
+            let token = text(&vector, kind);
+            let what = format!(
+                "{token}  well formed; {kind}; prefix {prefix}; key id {}",
+                vector["key_id"]
+            );
             assert!(found.contains(&what), "{found}");
+            let renew = run(&entries, &format!("renew {of} {token}"));
+            refuses(&renew, 1, "expected an id, found a cursor, a grant or a position");
         }
     }
 }
