@@ -1,4 +1,5 @@
-//! Serialization of internal ids inside a trust boundary, such as a job queue or a cache. Fields opt in with
+//! Serialization of internal ids inside a trust boundary, such as a job queue, a cache, or a session in Redis
+//! or an encrypted cookie. A client can read a signed cookie, so that needs an external id. Fields opt in with
 //! `#[serde(with = "…")]`.
 //!
 //! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.
