@@ -213,7 +213,7 @@ pub(crate) async fn unread_schemas(url: &str) -> Result<Option<String>, CheckErr
     let (mut connection, schema) = connect(url).await?;
     let others = sqlx::query_as(
         "SELECT ns.nspname::text, count(*) FROM pg_class r JOIN pg_namespace ns ON ns.oid = r.relnamespace
-        WHERE r.relkind IN ('r', 'p') AND NOT r.relispartition AND ns.nspname NOT IN ($1, 'information_schema')
+        WHERE r.relkind IN ('r', 'p') AND NOT r.relispartition AND ns.nspname NOT IN ($1, 'information_schema', 'opaque_id')
             AND ns.nspname !~ '^pg_' AND NOT EXISTS (SELECT FROM pg_depend d
             WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype = 'e')
         GROUP BY ns.nspname ORDER BY ns.nspname",

@@ -14,6 +14,7 @@ pub(crate) const ALL: &[Case] = cases![sqlx_toml_of_uuids];
 const SCHEMA: &str = r#"
     CREATE TABLE "user" (id uuid PRIMARY KEY, trace uuid, name text);
     CREATE TABLE article_comment (id bigint PRIMARY KEY, author uuid NOT NULL REFERENCES "user", tags uuid[]);
+    CREATE SCHEMA opaque_id CREATE TABLE subkeys (id INT);
     CREATE SCHEMA iam; CREATE TABLE iam.tokens (id uuid PRIMARY KEY);
     CREATE TABLE login (token uuid PRIMARY KEY REFERENCES iam.tokens);
     CREATE VIEW traces AS SELECT trace FROM "user";"#;
