@@ -37,7 +37,7 @@ impl<E: fmt::Display> fmt::Display for PackError<E> {
                     || error.contains("no such table")
                 {
                     true => f.write_str(
-                        ": create the missing tables by `create_sql` or `opaque-id packs create`",
+                        ": create the missing tables by `create_sql` or `opaque-id packs create`; an encrypted column needs `--column`",
                     ),
                     false => Ok(()),
                 }
@@ -276,7 +276,7 @@ pub enum TableError {
         "the row or pack was changed concurrently on every attempt, or since the transaction began; retry later, or merge less often"
     )]
     Outrun,
-    /// There are too few samples to train a dictionary.
+    /// A dictionary cannot be trained.
     #[error(
         "expected more samples for a dictionary, about a hundred times its size, found {rows}: {reason}"
     )]
@@ -284,7 +284,7 @@ pub enum TableError {
     Training {
         /// The number of samples.
         rows: usize,
-        /// zstd's message.
+        /// The reason.
         reason: String,
     },
 }

@@ -38,6 +38,9 @@ pub(super) async fn create<K: ShownKey>(
         // The query fails if the column's name is wrong.
         database.count_values(column).await?;
     }
+    if !is_column {
+        refuse_column(&database, &args.table).await?;
+    }
     let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout, has_groups);
     let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };
     let keys = has_groups.then_some("keys");
@@ -60,6 +63,19 @@ pub(super) async fn create<K: ShownKey>(
         .into());
     }
     print(out, &found, &found)
+}
+
+/// A sweep of new, empty packs would find that nothing needs the dictionaries of the column.
+async fn refuse_column(database: &Database, table: &str) -> Result<()> {
+    let settings = database.integer(format!("SELECT count(*) FROM {table}_meta")).await;
+    let packs = database.execute(format!("SELECT 1 FROM {table}_packs WHERE 1 = 0")).await;
+    match settings.is_ok_and(|settings| settings > 0) && packs.is_err() {
+        true => Err(format!(
+            "{table}_meta has settings, and {table}_packs is missing: pass --column for an encrypted column, or restore the table from a backup"
+        )
+        .into()),
+        false => Ok(()),
+    }
 }
 
 async fn create_tables(

@@ -224,7 +224,7 @@ impl Rekeying {
             && !session.is_in_transaction();
         match (is_unused, old) {
             (_, 0) => {}
-            (true, _) if has_value(session, column).await? => {
+            (true, _) if has_body(session, column).await? => {
                 let delete = session.sql().delete_dictionaries(dictionary);
                 self.rekeyed.dictionaries = session.write(delete).await?;
             }
@@ -234,11 +234,16 @@ impl Rekeying {
     }
 }
 
-/// Otherwise the caller may have named a wrong column, and the values of the right one still need the
-/// dictionaries.
-async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, TableError> {
-    let Some(column) = column else { return Ok(true) };
-    let source = Source::Column(column, ValueSource::AllEncrypted);
-    let values = Walk::new(source).next(session, &EVERY_BODY).await?;
-    session.opens_any(&values.unwrap_or_default())
+/// Otherwise the caller may have named a wrong column, or none, and values still need the dictionaries. Tables
+/// of packs always have a pack.
+async fn has_body(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, TableError> {
+    let source = match column {
+        Some(column) => Source::Column(column, ValueSource::AllEncrypted),
+        None => Source::Tier(Tier::Packs),
+    };
+    let bodies = Walk::new(source).next(session, &EVERY_BODY).await?.unwrap_or_default();
+    match column {
+        Some(_) => session.opens_any(&bodies),
+        None => Ok(!bodies.is_empty()),
+    }
 }

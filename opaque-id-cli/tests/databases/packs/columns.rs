@@ -4,11 +4,12 @@ use std::process::Command;
 
 use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
-use opaque_id_packs::sqlx::EncryptedColumn;
+use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
 use opaque_id_packs::{Normalizer, Raw, Settings, TableName, Text};
 use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::message;
+use opaque_id_tests::conformance::mapping::dialect;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::engine::Engine;
 use opaque_id_tests::sql::on_a_thread;
@@ -64,6 +65,8 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     table.refuses("verify --column logins.other", "other")?;
     table.refuses("verify --column notes", "expected a column as TABLE.COLUMN")?;
     contains(&table.ok("configure --row-level 9")?, "row_level      3 -> 9\n")?;
+    table.refuses("sweep", "an encrypted column needs `--column`")?;
+    table.refuses("create", "pass --column for an encrypted column")?;
 
     let rows = rows(300);
     as_application!(database, OLD, |pool, keyring| {
@@ -96,10 +99,20 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     let (stdout, _) = notes.under(NEW).fails("verify")?;
     starts_with(&stdout, "a value of logins_notes cannot be read: not genuine")?;
     contains(&stdout, &format!("(id {})\n", rows[0].0.as_repr()))?;
-    ends_with(&stdout, "299 values could be read; 1 problem\n")
+    let rest = "299 values could be read; 1 problem\n";
+    ends_with(&stdout, rest)?;
+
+    // A sweep of packs beside the column's settings leaves its dictionaries.
+    as_application!(database, NEW, |pool, keyring| {
+        let notes = EncryptedColumn::<Event, Value>::open_existing(&pool, &keyring, "logins_notes");
+        notes.await?.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
+    })?;
+    let packs = PackTable::<Event, Value>::create_sql(dialect(database.kind), "logins_notes");
+    database.execute(&packs.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))?;
+    table.under(NEW).fails("sweep --unused-for 0")?;
+    ends_with(&notes.under(NEW).fails("verify")?.0, rest)
 }
 
-/// Creates a table of 1,000 customers with their addresses in plaintext, and returns the commands for the column.
 /// A replica does not have the last dictionary yet, or a failover has lost it.
 fn columns_on_a_replica(database: &Database) -> Result {
     if database.kind != Engine::Postgres {
@@ -128,6 +141,7 @@ fn columns_on_a_replica(database: &Database) -> Result {
     })
 }
 
+/// Creates a table of 1,000 customers with their addresses in plaintext, and returns the commands for the column.
 fn customers(database: &Database) -> Result<Packs<'_>> {
     let (id, value) = (key_type(database), value_type(database));
     let index = if value == "LONGBLOB" { "BINARY(16)" } else { value };
