@@ -217,9 +217,9 @@ pub(crate) enum Command {
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
     /// Checks primary keys and foreign keys of one column. A column of text or bytes counts as an id by its
-    /// name (`id`, `user_id`, `userId`, `uuid`), its declared length and its values together. Changes
-    /// nothing. The printed script converts all values of a column or none, and keeps the old rows in a table
-    /// with another name. If values cannot be converted, it contains a query that lists them instead.
+    /// name (`id`, `user_id`, `userId`, `uuid`, `ulid`, `guid`), its declared length and its values together. Changes
+    /// nothing. The printed script converts all values of a column or none, and keeps old rows of texts and
+    /// bytes in a table with another name. If values cannot be converted, it contains a query that lists them instead.
     ///
     /// Also lists columns that it cannot judge. The script converts no text while there are any, because
     /// joins with them would find nothing. Judge them yourself, and exclude them. Tables of tools for
@@ -326,7 +326,7 @@ pub(crate) enum SqlScript {
     ///
     /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource in their own schema.
     /// Values that cannot be sealed or opened are NULL. The script contains subkeys of these resources, never
-    /// a master secret, in tables that only their owner can read: pass it to the database's client by a pipe,
+    /// a master secret, in tables; SECURITY.md lists their readers. Pass it to the database's client by a pipe,
     /// and keep no copy. It may run again.
     Functions {
         /// The SQL of this database
@@ -355,8 +355,8 @@ pub(crate) enum Packs {
     ///
     /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, dictionaries of up to 112 KiB, and rows
     /// one by one, and reports if packs do not pay. The first fifth of the rows trains the dictionaries, and
-    /// the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding
-    /// and the bytes that encryption adds. Speeds are of one core, without encryption.
+    /// the rest is measured. A ratio is the bytes of values per byte of their bodies, with padding, the
+    /// bytes that encryption adds and, in packs, keys. Speeds are of one core, without encryption.
     ///
     /// The rows must be in the order of their keys, because neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute. Rows after the first 64 MiB, or after a
@@ -465,7 +465,7 @@ pub(crate) enum Packs {
     ///
     /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or
     /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. If everything
-    /// already had the current dictionary, it deletes the old ones. The application may run meanwhile. The
+    /// already had the current secret and dictionary, it deletes the old ones. The application may run meanwhile. The
     /// exit status is 1 if something is left: a pack that is locked, or a dictionary.
     #[command(after_help = "Examples:\n  \
         opaque-id packs sweep --prefix event events\n  \

@@ -91,7 +91,7 @@ pub(crate) struct PackBacklog {
 pub struct CacheStats {
     /// The reads of a pack that was cached in the server's version.
     pub hits: u64,
-    /// The other reads.
+    /// The other reads of packs by `get` and `get_all`.
     pub misses: u64,
     /// The bytes of packs that the server did not send.
     pub bytes_saved: u64,
@@ -156,7 +156,7 @@ impl Lifecycle<u128, Cached> for Forget {
 impl Cache {
     pub(crate) fn new(bytes: u64) -> Self {
         let ids = Arc::<Ids>::default();
-        // Packs have about 4 kB.
+        // Decoded packs have 4 kB or more.
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {

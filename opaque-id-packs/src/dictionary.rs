@@ -13,10 +13,10 @@ use crate::format::{Codec, Dictionary, Value};
 /// The number of groups that must share each text.
 const GROUPS: usize = 20;
 
-/// The number of bytes. Shorter texts reveal nothing about a group and are seldom worth a reference.
+/// Shorter texts reveal nothing about a group and are seldom worth a reference.
 const SHORTEST: usize = 8;
 
-/// The number of bytes. A longer shared text becomes several.
+/// A longer shared text becomes several.
 const LONGEST: usize = 128;
 
 const SMALLEST: usize = 256;

@@ -17,7 +17,6 @@ pub type Fingerprint<T> = Encrypted<T, Blind>;
 #[derive(Clone, Copy, Debug)]
 pub enum Blind {}
 
-/// The length of a fingerprint in bytes.
 pub(crate) const FINGERPRINT: usize = 16;
 
 /// The treatment of texts that are equal for users and have different bytes, before their fingerprint is computed.
@@ -52,7 +51,6 @@ impl Normalizer {
     }
 }
 
-/// The key of a column's fingerprints.
 pub(crate) struct IndexKey(Zeroizing<[u8; 32]>);
 
 impl IndexKey {
@@ -70,7 +68,6 @@ impl IndexKey {
         &*self.0
     }
 
-    /// Returns the fingerprint of a normalized text.
     pub(crate) fn fingerprint(&self, text: &str) -> Vec<u8> {
         hmac(&self.0, &[text.as_bytes()])[..FINGERPRINT].to_vec()
     }

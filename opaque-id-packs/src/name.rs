@@ -32,7 +32,7 @@ impl TableName {
     }
 
     /// Sets the context: any text that distinguishes this database from others with the same secrets. It cannot change once the table has
-    /// rows.
+    /// settings.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
         Self { context: context.into(), ..self }

@@ -63,7 +63,7 @@ macro_rules! table_calls {
                 Statements::drop_sql(TableName::new(name).table(), $rows, E::IS_GROUPED)
             }
 
-            /// Returns the settings that this client has last read, at most a minute before its last call.
+            /// Returns the settings that this client has last read.
             #[must_use]
             pub fn settings(&self) -> Settings {
                 self.0.settings()
@@ -135,8 +135,8 @@ macro_rules! pack_table {
         }
 
         impl<T: OpaqueId, V, E: Encoding<V>, O: Order> $name<T, V, E, O> {
-            /// Adds a cache of decoded packs with `bytes` bytes that all clones share. Each read asks the
-            /// server whether its pack has changed, and only then gets the pack.
+            /// Adds a cache of decoded packs with `bytes` bytes that all clones share. `get` and
+            /// `get_all` ask the server whether a pack has changed, and only then get it. Ranges do not use it.
             #[must_use]
             pub fn cached(self, bytes: u64) -> Self {
                 self.0.set_cache(bytes);
@@ -320,7 +320,7 @@ macro_rules! pack_table {
                 }
 
                 /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows of
-                /// erased groups. If everything already had the current dictionary, and it has been current
+                /// erased groups. If everything already had the current secret and dictionary, and this has been current
                 /// for at least `unused_for`, it deletes the others. The result has the number of packs and
                 /// rows that others have locked or changed, and of remaining dictionaries. Call it again until
                 /// both are 0.

@@ -35,7 +35,6 @@ pub struct Pages<T> {
 
 type Rows<T, V> = Vec<(<T as OpaqueId>::Internal, V)>;
 
-/// No value of these types is contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
 /// The content of every adapter's `PackTable`: the typed calls. It dereferences to `Calls` for the others.
@@ -60,7 +59,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Ok(call.map(|calls| Self { calls, types: PhantomData }))
     }
 
-    /// Writes rows.
     pub fn put<'v>(
         &self,
         rows: impl IntoIterator<Item = (T::Internal, &'v V)>,
@@ -74,12 +72,10 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         }))
     }
 
-    /// Deletes rows.
     pub fn delete(&self, ids: &[T::Internal]) -> PackCall<'static, ()> {
         self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
-    /// Returns the values of ids, in their order.
     pub fn get<'c>(&'c self, ids: &'c [T::Internal]) -> PackCall<'c, Vec<Option<V>>> {
         self.call(move |session| async move {
             let places = ids.iter().map(|id| self.place(*id)).collect::<Result<Vec<_>, _>>()?;
@@ -92,7 +88,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Returns the value of an id.
     pub fn get_one(&self, id: T::Internal) -> PackCall<'_, Option<V>> {
         self.call(move |session| async move {
             let place = self.place(id)?;
@@ -101,7 +96,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Changes a row.
     pub fn update<'c>(
         &'c self,
         id: T::Internal,
@@ -123,13 +117,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         })
     }
 
-    /// Returns the pages of all rows.
     #[must_use]
     pub fn scan(&self) -> Pages<T> {
         Pages { rest: self.all(), resource: PhantomData }
     }
 
-    /// Returns the pages of a range.
     #[must_use]
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
         let number = |id: T::Internal| order::number(*id.as_repr());
@@ -137,7 +129,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Pages { rest, resource: PhantomData }
     }
 
-    /// Deletes the rows of a range, and returns their number.
     pub fn delete_range(&self, range: IdRange<T::Internal>) -> PackCall<'static, u64> {
         self.delete_rows(self.range(range, false).rest)
     }

@@ -83,8 +83,8 @@ impl Settings {
     }
 
     /// Sets the time for which the value of a deleted row may stay in its pack, in whole seconds: an hour by
-    /// default. Rows of less than a quarter of a pack's size stay until there are more, or until a merger
-    /// finds a deletion that it first saw that long ago. So the merger must run for longer than this. A
+    /// default. Rows of less than a quarter of a pack's size stay until there are more, or until, that long after a
+    /// merger first saw them, it finds a deletion among them. So the merger must run for longer than this. A
     /// merger that is started for each pass calls `merge_all`.
     #[must_use]
     pub fn erase_after(self, time: Duration) -> Self {

@@ -1,6 +1,6 @@
 use crate::format::Kind;
 
-/// The table of a row. Only walks read rows of `Keys`.
+/// The table of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Recent,

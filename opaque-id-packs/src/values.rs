@@ -21,7 +21,6 @@ use crate::settings::Settings;
 use crate::stored::Tier;
 use crate::table::{Context, Requirements, State};
 
-/// No value of these types is contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
 
 /// Returns the text whose fingerprint is in the blind index.

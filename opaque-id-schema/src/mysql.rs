@@ -13,7 +13,7 @@
 //!    equal keys or orphans. If the condition itself fails, it stays 0.
 //! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the
 //!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
-//! 3. Foreign keys are dropped. Each column goes through `VARBINARY` to `BINARY(16)` or to an integer. After
+//! 3. Foreign keys are dropped. A column of texts goes through `VARBINARY` to `BINARY(16)`. After
 //!    each step a query on `information_schema` checks whether it happened.
 //! 4. Foreign keys return even after a failure.
 //!
@@ -186,7 +186,7 @@ async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     Ok(connection)
 }
 
-/// Returns the name of the database, and its columns. A column has a row for each of its constraints.
+/// A column has a row for each of its constraints.
 async fn read(connection: &mut MySqlConnection) -> Result<(String, Vec<Row>), CheckError> {
     let database: Option<String> =
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;

@@ -46,7 +46,7 @@ pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> 
     first.or_else(|| numbered.find(|name| !is_taken(name))).unwrap_or_default()
 }
 
-/// Names of ids are `id`, `user_id`, `userId` or `uuid`.
+/// Names of ids are `id`, `user_id`, `userId`, `uuid`, `ulid` or `guid`.
 pub(crate) fn is_id_name(column: &str) -> bool {
     ["id", "uuid", "ulid", "guid"].iter().any(|word| {
         let at = column.len().checked_sub(word.len());

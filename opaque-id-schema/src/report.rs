@@ -10,7 +10,7 @@ use crate::names::Escaped;
 ///
 /// `Display` writes an SQL script, or nothing if there are no findings. Review it, stop the application, back
 /// up the database, then run it. The script loses no data: it converts all values of a column or none,
-/// whichever client runs it, and keeps the old rows in a table with another name.
+/// whichever client runs it, and keeps old rows of texts and bytes in a table with another name.
 ///
 /// ```
 /// use opaque_id_schema::Report;

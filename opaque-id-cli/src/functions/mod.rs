@@ -2,8 +2,7 @@
 //!
 //! Clients of MySQL split a script at each `;` unless `DELIMITER` changes that, and drivers do not know
 //! `DELIMITER`. So a function is one `RETURN` with common table expressions for variables. Base32 is `CONV` to
-//! 32 and a `REPLACE` per digit that differs in Crockford's alphabet. Refused input is NULL, because an
-//! expression cannot raise an error with our message. On PostgreSQL a function has variables, because only
+//! 32 and a `REPLACE` per digit that differs in Crockford's alphabet. Refused input is NULL. On PostgreSQL a function has variables, because only
 //! PL/pgSQL hides subkeys.
 
 mod mysql;
@@ -122,7 +121,7 @@ impl<'r> SqlResource<'r> {
         RuntimeResource::new(keyring, prefix, domain, key, form)?;
         if prefix.len() > LONGEST_PREFIX {
             return Err(format!(
-                "expected a prefix of at most {LONGEST_PREFIX} characters, because names of functions contain it"
+                "expected a prefix of at most {LONGEST_PREFIX} characters, because names of tables contain it"
             )
             .into());
         }

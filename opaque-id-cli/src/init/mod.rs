@@ -61,7 +61,8 @@ pub(crate) fn run(
     let ids = read(file)?;
     for (table, name) in &module.types {
         let [row, item] = [format!("/// A row of `{table}`."), format!("struct {name};")];
-        if ids.as_ref().is_some_and(|ids| !ids.contains(&row) && !ids.contains(&item)) {
+        let is_item = |line: &str| line.contains(&item) && !line.starts_with("//");
+        if ids.as_ref().is_some_and(|ids| !ids.contains(&row) && !ids.lines().any(is_item)) {
             notes.push(format!("{file} has no type for {table}: --dry-run shows one"));
         }
     }
@@ -70,7 +71,7 @@ pub(crate) fn run(
     let name = ids.lines().find_map(|line| line.strip_prefix("pub struct ")?.strip_suffix(';'));
     let name = name.unwrap_or("User").to_owned();
     if url.is_none() && !Path::new(file).exists() {
-        let note = "no database was given, so the module has no types: pass --database-url, or set DATABASE_URL";
+        let note = "no database was given, so the module has no types: delete it, and run the command again with --database-url";
         notes.push(note.to_owned());
     }
     // The secret comes after the line that keeps it out of the repository.

@@ -33,7 +33,6 @@ pub(super) enum Transaction {
 
 /// A row of a table that is not one of packs.
 pub(super) struct SourceRow {
-    /// The key as text.
     pub(super) key: String,
     /// The key as a literal of SQL.
     pub(super) literal: String,
@@ -120,7 +119,6 @@ impl Database {
         Ok(integer.try_into()?)
     }
 
-    /// Returns the number of packs and recent rows of a table.
     pub(super) async fn count(&self, table: &str) -> Result<u64> {
         self.integer(format!(
             "SELECT (SELECT count(*) FROM {table}_packs) + (SELECT count(*) FROM {table}_recent)"
@@ -159,7 +157,6 @@ impl Transaction {
         Ok(on!(self, |transaction| run(&mut **transaction, call).await)?)
     }
 
-    /// Returns rows with a key as text and as a literal, and a value.
     pub(super) async fn rows(&mut self, sql: String) -> sqlx::Result<Vec<SourceRow>> {
         let sql = AssertSqlSafe(sql);
         on!(self, |transaction| {

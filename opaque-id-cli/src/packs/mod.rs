@@ -36,7 +36,6 @@ struct Table<K> {
     packs: RuntimePacks<K>,
 }
 
-/// Returns whether everything succeeded.
 pub(crate) fn run(out: &mut impl Write, command: &Packs) -> Result<bool> {
     let args = match command {
         Packs::Tune(args) => {
@@ -287,7 +286,8 @@ async fn restore<K: ShownKey>(
 ) -> Result<bool> {
     if !table.packs.is_backup(&backup.packs)? {
         return Err(
-            "expected a backup of this table, found a table with another order or encoding".into(),
+            "expected a backup of this table, found a table with another order, groups or encoding"
+                .into(),
         );
     }
     let found = verified(table, None).await?;

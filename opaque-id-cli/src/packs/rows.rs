@@ -98,7 +98,6 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
     Ok(all_good)
 }
 
-/// Writes the lines, and reports the invalid ones.
 pub(super) async fn import<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -278,7 +277,6 @@ struct Import<'t, K> {
     all_good: bool,
 }
 
-/// The outcome of a transaction.
 struct Outcome {
     written: u64,
     kept: u64,

@@ -185,7 +185,6 @@ async fn unconverted(session: &mut Session, column: &ColumnName) -> Result<[u64;
     }
 }
 
-/// Returns the writes of a conversion.
 fn writes(column: &ColumnName, to: Conversion) -> impl Iterator<Item = Write> {
     let (has_plaintext, has_index) = (column.plaintext.is_some(), column.index.is_some());
     let all = [
@@ -233,13 +232,11 @@ fn value(
     }
 }
 
-/// Returns whether the plaintext is a text and the encoding is JSON.
 fn is_quoted(session: &Session, column: &ColumnName) -> Result<bool, TableError> {
     Ok(session.state()?.contents.encoding == "json" && !column.is_json)
 }
 
 impl Write {
-    /// Returns the column that the rows are read from.
     fn source(self) -> ValueSource {
         match self {
             Self::Index(source) | Self::NoIndex(source) => source,
@@ -248,7 +245,6 @@ impl Write {
         }
     }
 
-    /// Returns the rows to write.
     async fn prepare(
         self,
         session: &mut Session,

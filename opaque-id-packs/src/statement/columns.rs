@@ -13,7 +13,6 @@ use crate::stored::StoredRow;
 /// The most bodies that a statement of a walk reads or writes.
 pub(crate) const PAGE_ROWS: i64 = 64;
 
-/// The column that a conversion reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueSource {
     Plaintext,
@@ -49,7 +48,6 @@ pub(crate) enum Write {
     Plaintext,
 }
 
-/// A row that a conversion writes.
 #[derive(Clone)]
 pub(crate) struct ConvertedRow {
     pub(crate) id: u128,
@@ -289,7 +287,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the expression that reads the column of ids.
     fn read_id(self, id: &str) -> String {
         match (self.table.ids, self.dialect) {
             (IdColumn::Integer, Dialect::Postgres) => format!("CAST({id} AS int8)"),

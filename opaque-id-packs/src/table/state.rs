@@ -20,7 +20,7 @@ use crate::stored::StoredRow;
 /// After this time, the client asks the server for other settings and dictionaries.
 const STATE_FOR: Duration = Duration::from_secs(60);
 
-/// After this time, the client asks the server whether a dictionary still exists before it writes. A sweep
+/// After this time without a check, the client writes without a dictionary. A sweep
 /// deletes only dictionaries that have not been current for much longer.
 const DICTIONARY_FOR: Duration = Duration::from_secs(600);
 

@@ -1,4 +1,4 @@
-//! Statements of maps and sequences bypass SeaORM: see the sqlx adapter's `mysql.rs`. In a transaction
+//! Statements of calls bypass SeaORM: see the sqlx adapter's `mysql.rs`. In a transaction
 //! SeaORM's own way is the only one, and it prepares them.
 
 use opaque_id_sql::answer_of_rows;

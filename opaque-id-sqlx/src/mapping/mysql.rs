@@ -1,6 +1,6 @@
 //! sqlx records that it waits for an answer before it prepares a statement. If a call is dropped during that,
 //! or between the header of a packet and its content, the connection is out of step with the server: it
-//! hangs, or takes one statement's answer for another's. So statements of maps and sequences are sent as
+//! hangs, or takes one statement's answer for another's. So statements of calls are sent as
 //! text, and the connection of a dropped call does not return to the pool.
 
 use sqlx::MySql;

@@ -75,7 +75,7 @@ export class Keyring {
       const status = fstatSync(file);
       if (process.platform !== "win32" && !shared && status.isFile() && status.mode & 0o037) {
         throw new KeyringError(
-          `${path}: expected mode 600 or 640, found ${(status.mode & 0o777).toString(8)}: others can read it, so \`chmod 600\``,
+          `${path}: expected mode 600 or 640, found ${(status.mode & 0o777).toString(8)}: others can read or write it, so \`chmod 600\``,
         );
       }
       for (let read = -1; read !== 0 && size < bytes.length; size += read) read = readSync(file, bytes, size, bytes.length - size, null);
@@ -282,7 +282,7 @@ function checkJson(json: string, what: string = "JSON"): void {
     const isExact = token.startsWith('"')
       ? JSON.parse(token).isWellFormed()
       : Number[/[.eE]/.test(token) ? "isFinite" : "isSafeInteger"](Number(token));
-    if (!isExact) throw new TypeError(`${what}: expected texts in Unicode and integers up to 2^53`);
+    if (!isExact) throw new TypeError(`${what}: expected texts in Unicode and integers below 2^53`);
   }
 }
 

@@ -72,7 +72,7 @@ class Keyring:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
             if os.name == "posix" and not shared and stat.S_ISREG(status.st_mode) and status.st_mode & 0o037:
-                raise KeyringError(f"{path}: expected mode 600 or 640, found {status.st_mode & 0o777:o}: others can read it, so `chmod 600`")
+                raise KeyringError(f"{path}: expected mode 600 or 640, found {status.st_mode & 0o777:o}: others can read or write it, so `chmod 600`")
             return cls._of(_read(file.read(_MAX_FILE + 1), str(path)))
 
     @classmethod
