@@ -28,7 +28,6 @@ mod name;
 mod order;
 #[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
 mod pack_table;
-#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `TableError`")]
 mod packs;
 #[doc(hidden)]
 mod runtime;

@@ -43,6 +43,7 @@ pub struct Packs<T, V, E, O> {
     types: Types<T, V, E, O>,
 }
 
+#[doc(hidden)]
 impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Opens the table. With settings, the call creates the initial content of the tables.
     pub fn open<'c>(

@@ -213,7 +213,7 @@ fn git_ignores_the_secret_in_spite_of_an_exception() {
 fn init_keeps_the_secret_out_of_images() {
     let folder = project("serde = \"1\"", "src/main.rs", "");
     folder.ok("init");
-    assert!(!folder.0.join(".dockerignore").exists());
+    assert!(!folder.0.path().join(".dockerignore").exists());
     folder.write(".dockerignore", "target\n.env");
     for _ in 0..2 {
         folder.ok("init");
