@@ -247,7 +247,11 @@ impl Resource {
         let found = inspect(id);
         let is_cursor = found.cursor_of.as_ref() == Some(&self.settings.prefix);
         if is_cursor || matches!(found.form, Some("grant" | "position")) {
-            return Err("expected an id, found a cursor, a grant or a position: these end with their secret".into());
+            let what = found.form.filter(|_| !is_cursor).unwrap_or("cursor");
+            return Err(format!(
+                "a {what} cannot be renewed: it is valid until its secret is retired"
+            )
+            .into());
         }
         let (key, key_id) = sealed.open(id).map_err(|error| self.other_form_error(id, error))?;
         let is_verified = sealed.tag_bits() > 0;

@@ -44,8 +44,9 @@ pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
     /// The form of external ids: [`Text`](crate::form::Text), [`Short`](crate::form::Short),
-    /// [`Tagged`](crate::form::Tagged) or [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
-    /// [`MappedUuid`](crate::form::MappedUuid) if they are in a mapping table.
+    /// [`Tagged`](crate::form::Tagged) or [`UuidForm`](crate::form::UuidForm) if they are sealed,
+    /// [`Mapped`](crate::form::Mapped) or [`MappedUuid`](crate::form::MappedUuid) if they are in a
+    /// mapping table.
     type Form: FormOf<Self::Key>;
     /// The internal id of the derive's adapter.
     type Internal: InternalId<Resource = Self>;

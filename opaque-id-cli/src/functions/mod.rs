@@ -2,8 +2,8 @@
 //!
 //! Clients of MySQL split a script at each `;` unless `DELIMITER` changes that, and drivers do not know
 //! `DELIMITER`. So a function is one `RETURN` with common table expressions for variables. Base32 is `CONV` to
-//! 32 and a `REPLACE` per digit that differs in Crockford's alphabet. Refused input is NULL. On PostgreSQL a function has variables, because only
-//! PL/pgSQL hides subkeys.
+//! 32 and a `REPLACE` per digit that differs in Crockford's alphabet. Refused input is NULL. On
+//! PostgreSQL a function has variables, because only PL/pgSQL hides subkeys.
 
 mod mysql;
 mod postgres;

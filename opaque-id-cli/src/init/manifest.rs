@@ -54,6 +54,11 @@ impl Manifest {
         Ok(Self { document, workspace: above.find(|(_, it)| it.contains_key("workspace")) })
     }
 
+    /// Returns the file in the workspace's folder, if it exists.
+    pub(super) fn of_workspace(&self, file: &str) -> Option<PathBuf> {
+        Some(self.workspace.as_ref()?.0.join(file)).filter(|file| file.exists())
+    }
+
     /// Finds a file of secrets in the workspace.
     pub(super) fn find_in_workspace(&self, file: &str) -> Option<PathBuf> {
         fn find(folder: &Path, file: &str, depth: u8) -> Option<PathBuf> {

@@ -42,9 +42,6 @@ pub(crate) fn run(
     if adapter == SQLX && !given.is_empty() && uses_macros(Path::new("src")) {
         notes.extend(sqlx_toml::write(&mut overrides, &given, url, &[], None)?);
         manifest.enable_sqlx_toml();
-        let tool =
-            "sqlx-cli reads sqlx.toml by its feature: cargo install sqlx-cli --features sqlx-toml";
-        notes.push(tool.to_owned());
     } else if let Some(url) = url {
         notes.extend(output::unread_schemas(url)?);
     }
@@ -71,7 +68,7 @@ pub(crate) fn run(
     let name = ids.lines().find_map(|line| line.strip_prefix("pub struct ")?.strip_suffix(';'));
     let name = name.unwrap_or("User").to_owned();
     if url.is_none() && !Path::new(file).exists() {
-        let note = "no database was given, so the module has no types: delete it, and run the command again with --database-url";
+        let note = "no database was given, so the module has no types: delete it, and run the command again with DATABASE_URL";
         notes.push(note.to_owned());
     }
     // The secret comes after the line that keeps it out of the repository.
@@ -84,6 +81,12 @@ pub(crate) fn run(
         (&root, declared.unwrap_or_default(), false),
     ] {
         notes.extend(write(out, path, &new, is_theirs, is_dry)?);
+    }
+    // Docker reads the file of the folder that the image is built from.
+    if let Some(file) = manifest.of_workspace(".dockerignore")
+        && !files::read(&file)?.contains(IGNORED)
+    {
+        notes.push(format!("add **/{IGNORED} to {}", file.display()));
     }
     let has_keys = Path::new(KEYS).exists();
     if !has_keys && let Some(other) = manifest.find_in_workspace(KEYS) {
@@ -111,7 +114,7 @@ pub(crate) fn run(
 
 /// Adds the name of the secret to the names that git or Docker ignores.
 fn ignoring_keys(ignored: String) -> String {
-    let is_key = |line: &str| line.trim_start_matches('/') == IGNORED;
+    let is_key = |line: &str| line.trim_start_matches("**").trim_start_matches('/') == IGNORED;
     // Later exceptions prevail.
     let mut decisive = ignored.lines().filter(|line| line.starts_with('!') || is_key(line));
     if decisive.next_back().is_some_and(is_key) {

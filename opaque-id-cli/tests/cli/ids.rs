@@ -100,11 +100,7 @@ fn open_accepts_cursors() {
         let found = ok("", &format!("inspect {cursor}"));
         let cursor_of = format!("a cursor of {}", text(&vector, "prefix"));
         assert!(found.contains(&cursor_of), "{found}");
-        refuses(
-            &run(&entries, &format!("renew {of} {cursor}")),
-            1,
-            "expected an id, found a cursor",
-        );
+        refuses(&run(&entries, &format!("renew {of} {cursor}")), 1, "a cursor cannot be renewed");
     }
 }
 
@@ -155,7 +151,7 @@ fn open_accepts_grants_for_their_purpose() {
             );
             assert!(found.contains(&what), "{found}");
             let renew = run(&entries, &format!("renew {of} {token}"));
-            refuses(&renew, 1, "expected an id, found a cursor, a grant or a position");
+            refuses(&renew, 1, &format!("a {kind} cannot be renewed"));
         }
     }
 }

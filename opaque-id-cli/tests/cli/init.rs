@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Folder, good, output, refuses, sqlite, stderr, with_input};
+use crate::{Folder, good, opaque_id, output, refuses, sqlite, stderr, with_input};
 
 /// The module of the first test, which compiles.
 #[expect(dead_code, missing_debug_implementations, unreachable_pub)]
@@ -219,6 +219,26 @@ fn init_keeps_the_secret_out_of_images() {
         folder.ok("init");
         assert_eq!(folder.read(".dockerignore"), "target\n.env\n/opaque-id.keys*\n");
     }
+
+    let workspace = "[workspace]\nmembers = [\"api\"]\n";
+    let package = "[package]\nname = \"api\"\n";
+    let folder = Folder::new(&[
+        ("Cargo.toml", workspace),
+        (".dockerignore", "target\n"),
+        ("api/Cargo.toml", package),
+        ("api/src/main.rs", ""),
+    ]);
+    let init = || {
+        let mut init = opaque_id("", "init");
+        stderr(&output(init.current_dir(folder.0.path().join("api")))).to_owned()
+    };
+    let note = init();
+    assert!(
+        note.contains("add **/opaque-id.keys* to ") && note.contains(".dockerignore"),
+        "{note}"
+    );
+    folder.write(".dockerignore", "target\n**/opaque-id.keys*\n");
+    assert!(!init().contains(".dockerignore"));
 }
 
 #[test]

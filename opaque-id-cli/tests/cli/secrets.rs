@@ -128,6 +128,14 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
     }
 }
 
+/// Returns two UUIDs of version 8 with a secret's digits.
+fn as_uuids(secret: &str) -> String {
+    let uuid = |hex: &str| {
+        format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    };
+    format!("{},{}", uuid(&secret[..32]), uuid(&secret[32..]))
+}
+
 /// The value may come from a terminal or a document.
 #[test]
 fn a_value_like_a_secret_is_not_repeated() {
@@ -138,6 +146,9 @@ fn a_value_like_a_secret_is_not_repeated() {
         format!("{} {}", &SECRET[..32], &SECRET[32..]),
         format!("0:{}x{}", &SECRET[..20], &SECRET[20..40]),
         groups.join(":"),
+        format!("x_grant_0{}", &SECRET[1..]),
+        format!("user_{} {}", &SECRET[..34], &SECRET[34..]),
+        as_uuids(SECRET),
     ] {
         for line in [
             "seal --prefix user --key uuid7",

@@ -52,8 +52,9 @@ pub enum KeyringError {
         /// without texts that look like a secret.
         problem: String,
     },
-    /// Other users than the owner and its group have access to the file, or the group can write it. Run `chmod 600` on it. If a container platform
-    /// sets this mode, use [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or
+    /// Other users than the owner and its group have access to the file, or the group can write it. Run
+    /// `chmod 600` on it. If a container platform sets this mode, use
+    /// [`Keyring::from_shared_file`](crate::Keyring::from_shared_file) or
     /// `--shared-keys-file`.
     #[error(
         "others have access to {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use `Keyring::from_shared_file` (`--shared-keys-file`)"

@@ -45,9 +45,9 @@ use crate::subkeys::{IdSubkeys, Label, Subkeys};
 /// Up to four master secrets. One of them seals, and all of them open.
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone. Create one at start and put it into the application's
-/// state, or a [`SharedKeyring`] to replace secrets without a restart. After the first use of a resource and
-/// the first opening in a thread, sealing and opening ids neither allocates nor locks. Secrets are wiped on drop, and `Debug`
-/// shows only key ids.
+/// state, or a [`SharedKeyring`] to replace secrets without a restart. After the first use of a resource
+/// and the first opening in a thread, sealing and opening ids neither allocates nor locks. Secrets are
+/// wiped on drop, and `Debug` shows only key ids.
 ///
 /// `docs/OPERATIONS.md` has the steps of a rotation.
 ///
@@ -224,9 +224,9 @@ impl Keyring {
         self.count(Count::Unauthenticated, key_id).saturating_sub(self.confirmed_count(key_id))
     }
 
-    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for
-    /// ids with a tag of 40 bits or more, because opening counts them. Call it once per opened id; more ids than were opened are
-    /// never counted.
+    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing
+    /// for ids with a tag of 40 bits or more, because opening counts them. Call it once per opened id;
+    /// more ids than were opened are never counted.
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {

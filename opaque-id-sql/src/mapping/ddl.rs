@@ -45,7 +45,7 @@ impl fmt::Display for Index {
 /// A text is not a valid name of a mapping table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "invalid table name {name:?}: expected [a-z0-9_], not starting with a digit, after an optional schema and dot, and at most 58 characters for a map"
+    "invalid table name {name:?}: expected [a-z0-9_], not starting with a digit, after an optional schema and dot, and at most 58 characters in all for a map"
 )]
 pub struct InvalidTableName {
     name: String,
