@@ -475,7 +475,11 @@ fn inspect_all(
 ) -> Result<bool, Box<dyn Error>> {
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
-        let mut found = inspect(id);
+        let (mut found, printed) = (inspect(id), shown(id));
+        if printed != id {
+            // They may be parts of a secret.
+            (found.suggestion, found.prefix, found.cursor_of) = (None, None, None);
+        }
         let mut of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
         let mapped = listed.map_or_else(Vec::new, Resources::mapped_uuid);
         let uuid = Uuid::try_parse(id).ok().filter(|uuid| uuid.to_string() == *id);
@@ -498,7 +502,7 @@ fn inspect_all(
         let key_id = found.key_id.map(|key_id| key_id.get());
         if json {
             let inspected = Inspected {
-                id: &shown(id),
+                id: &printed,
                 well_formed: found.is_well_formed(),
                 form: found.form,
                 prefix: found.prefix.as_deref(),
@@ -511,7 +515,7 @@ fn inspect_all(
             };
             return line(out, &inspected);
         }
-        write!(out, "{}  ", shown(id).escape_debug())?;
+        write!(out, "{}  ", printed.escape_debug())?;
         match found.problem {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,

