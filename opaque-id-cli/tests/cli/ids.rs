@@ -331,6 +331,10 @@ fn renew_seals_ids_with_the_newest_secret() {
     );
     let record = parse(&ok(&both, &format!("renew --json {of} {old}")));
     assert_eq!(record, json!({"id": new, "old_id": old, "key_id": 1}));
+    // It looks like a cursor of `order`.
+    let of = "--prefix order_cursor --key uuid7 --form tagged";
+    let id = ok(&entry(), &format!("seal {of} {KEY}"));
+    assert_eq!(ok(&entry(), &format!("renew {of} {id}")), id);
 }
 
 #[test]
