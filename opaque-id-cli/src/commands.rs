@@ -479,6 +479,7 @@ fn inspect_all(
         if printed != id {
             // They may be parts of a secret.
             (found.suggestion, found.prefix, found.cursor_of) = (None, None, None);
+            found.mapped_uuid = None;
         }
         let mut of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
         let mapped = listed.map_or_else(Vec::new, Resources::mapped_uuid);
