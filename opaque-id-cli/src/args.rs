@@ -37,9 +37,8 @@ pub(crate) enum Command {
     ///
     /// Adds the crates for the versions of sqlx, diesel, SeaORM, axum and actix-web in Cargo.toml. Writes a
     /// secret into opaque-id.keys with mode 600, and this name into .gitignore, an existing .dockerignore and
-    /// `exclude`. Writes
-    /// src/ids.rs with a type for each table of the database (or an example without one), a function that
-    /// reads the secret, and axum's state. Writes sqlx.toml if the source uses sqlx 0.9's macros.
+    /// `exclude`. Writes src/ids.rs with a type for each table of the database (or an example without one), a
+    /// function that reads the secret, and axum's state. Writes sqlx.toml if the source uses sqlx 0.9's macros.
     ///
     /// A second run changes nothing, and nothing in an existing file is replaced. Comments in src/ids.rs that
     /// start with "Decide" leave a decision to you, such as the kind of key of an empty table.
@@ -184,7 +183,8 @@ pub(crate) enum Command {
     /// With a database, one type per table is enough: its key column and the foreign keys that reference it
     /// are read from the schema. Without a given type, the source is searched: the type of table `users` or
     /// `user` is the struct `User`, or the one with the prefix `user`. It is also the type of `blocked_user`
-    /// if no other table ends with `user` or `users`. Such tables, and tables without a type, are listed on standard error.
+    /// if no other table ends with `user` or `users`. Such tables, and tables without a type, are listed on
+    /// standard error.
     ///
     /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, so that an id as a parameter needs
     /// no `as _`, and a line for each column of UUIDs that are not ids, unless the file has one.
@@ -217,9 +217,10 @@ pub(crate) enum Command {
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
     /// Checks primary keys and foreign keys of one column. A column of text or bytes counts as an id by its
-    /// name (`id`, `user_id`, `userId`, `uuid`, `ulid`, `guid`), its declared length and its values together. Changes
-    /// nothing. The printed script converts all values of a column or none, and keeps old rows of texts and
-    /// bytes in a table with another name. If values cannot be converted, it contains a query that lists them instead.
+    /// name (`id`, `user_id`, `userId`, `uuid`, `ulid`, `guid`), its declared length and its values
+    /// together. Changes nothing. The printed script converts all values of a column or none, and keeps old
+    /// rows of texts and bytes in a table with another name. If values cannot be converted, it contains a query
+    /// that lists them instead.
     ///
     /// Also lists columns that it cannot judge. The script converts no text while there are any, because
     /// joins with them would find nothing. Judge them yourself, and exclude them. Tables of tools for
@@ -465,8 +466,8 @@ pub(crate) enum Packs {
     ///
     /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or
     /// dictionary, like `opaque-id packs rekey`, and packs that have rows of erased groups. If everything
-    /// already had the current secret and dictionary, it deletes the old ones. The application may run meanwhile. The
-    /// exit status is 1 if something is left: a pack that is locked, or a dictionary.
+    /// already had the current secret and dictionary, it deletes the old ones. The application may run
+    /// meanwhile. The exit status is 1 if something is left: a pack that is locked, or a dictionary.
     #[command(after_help = "Examples:\n  \
         opaque-id packs sweep --prefix event events\n  \
         opaque-id packs sweep --prefix cust --column customers.notes --unused-for 86400 customers_notes")]

@@ -13,10 +13,10 @@ use crate::format::{Codec, Dictionary, Value};
 /// The number of groups that must share each text.
 const GROUPS: usize = 20;
 
-/// Shorter texts reveal nothing about a group and are seldom worth a reference.
+/// Texts of fewer bytes reveal nothing about a group and are seldom worth a reference.
 const SHORTEST: usize = 8;
 
-/// A longer shared text becomes several.
+/// A shared text of more bytes becomes several.
 const LONGEST: usize = 128;
 
 const SMALLEST: usize = 256;

@@ -194,7 +194,7 @@ macro_rules! encrypted_column {
                 }
 
                 /// Encrypts values again like [`rekey`](Self::rekey). If all values already had the current secret and dictionary, and
-                /// this has been current for at least `unused_for`, it deletes the others. The result says how many are left: call it
+                /// the dictionary has been current for at least `unused_for`, it deletes the others. The result says how many are left: call it
                 /// again until there are none.
                 ///
                 /// Choose a time within which each process with the column has called [`refresh`](Self::refresh), or was restarted: a value

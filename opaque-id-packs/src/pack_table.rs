@@ -3,7 +3,7 @@
 //! Generic types cannot replace the macros: sqlx takes a connection by value, SeaORM by `&` and diesel by
 //! `&mut`, and diesel's calls are blocking or not. So each adapter has a function `run(on, call)`.
 
-/// The names in the macros.
+/// The names that the macros use.
 pub(crate) mod names {
     pub(crate) use std::time::{Duration, SystemTime};
 
@@ -320,7 +320,7 @@ macro_rules! pack_table {
                 }
 
                 /// Encrypts packs and rows again like [`rekey`](Self::rekey), also if they have rows of
-                /// erased groups. If everything already had the current secret and dictionary, and this has been current
+                /// erased groups. If everything already had the current secret and dictionary, and the dictionary has been current
                 /// for at least `unused_for`, it deletes the others. The result has the number of packs and
                 /// rows that others have locked or changed, and of remaining dictionaries. Call it again until
                 /// both are 0.

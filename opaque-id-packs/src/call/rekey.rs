@@ -17,7 +17,7 @@ use crate::split;
 use crate::statement::{IfLocked, ValueSource};
 use crate::stored::{StoredRow, Tier};
 
-/// The result of a run.
+/// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {

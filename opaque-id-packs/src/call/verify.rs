@@ -12,7 +12,7 @@ use crate::statement::ValueSource;
 use crate::stored::{StoredRow, Tier};
 use crate::table::View;
 
-/// The result of a run.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::schemars::{JsonSchema, Schema, SchemaGenerator};
 use opaque_id_core::External;
 use opaque_id_core::resource::SealedResource;
 
+use super::schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::opened::Opened;
 
 impl<T: SealedResource> JsonSchema for Opened<T> {
