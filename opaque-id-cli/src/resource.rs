@@ -248,10 +248,7 @@ impl Resource {
         let is_cursor = found.cursor_of.as_ref() == Some(&self.settings.prefix);
         if is_cursor || matches!(found.form, Some("grant" | "position")) {
             let what = found.form.filter(|_| !is_cursor).unwrap_or("cursor");
-            return Err(format!(
-                "a {what} cannot be renewed: it is valid until its secret is retired"
-            )
-            .into());
+            return Err(format!("a {what} cannot be renewed: it ends with its secret").into());
         }
         let (key, key_id) = sealed.open(id).map_err(|error| self.other_form_error(id, error))?;
         let is_verified = sealed.tag_bits() > 0;

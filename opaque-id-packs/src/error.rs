@@ -37,7 +37,7 @@ impl<E: fmt::Display> fmt::Display for PackError<E> {
                     || error.contains("no such table")
                 {
                     true => f.write_str(
-                        ": create the missing tables by `create_sql` or `opaque-id packs create`; an encrypted column needs `--column`",
+                        ": create the missing tables by `create_sql` or `opaque-id packs create` (for columns, `--column`)",
                     ),
                     false => Ok(()),
                 }

@@ -34,12 +34,10 @@ pub(super) async fn create<K: ShownKey>(
     let call =
         RuntimePacks::<K>::create(keyring, domain, name, settings, encoding, layout, has_groups)?;
     let database = Database::connect(&args.database_url).await?;
-    if let Some(column) = column {
+    match column {
         // The query fails if the column's name is wrong.
-        database.count_values(column).await?;
-    }
-    if !is_column {
-        refuse_column(&database, &args.table).await?;
+        Some(column) => drop(database.count_values(column).await?),
+        None => refuse_column(&database, &args.table).await?,
     }
     let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout, has_groups);
     let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };

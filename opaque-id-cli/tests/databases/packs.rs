@@ -256,7 +256,7 @@ fn packs_from_day_to_day(database: &Database) -> Result {
 /// All commands on a table that no application has ever opened, and then the application.
 fn packs_without_an_application(database: &Database) -> Result {
     let events = events(database);
-    let missing = "create the missing tables by `create_sql` or `opaque-id packs create`; an encrypted column needs `--column`: ";
+    let missing = "create the missing tables by `create_sql` or `opaque-id packs create` (for columns, `--column`): ";
     events.refuses("verify", missing)?;
     let create = "create --pack-bytes 15960 --pack-level 3 --pack-padding padme";
     let created = "encoding       json\n\

@@ -65,7 +65,7 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     table.refuses("verify --column logins.other", "other")?;
     table.refuses("verify --column notes", "expected a column as TABLE.COLUMN")?;
     contains(&table.ok("configure --row-level 9")?, "row_level      3 -> 9\n")?;
-    table.refuses("sweep", "an encrypted column needs `--column`")?;
+    table.refuses("sweep", "(for columns, `--column`)")?;
     table.refuses("create", "pass --column for an encrypted column")?;
 
     let rows = rows(300);
