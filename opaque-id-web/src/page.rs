@@ -54,6 +54,32 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
 /// The requested page of a [`Listing`]: `?limit=20&starting_after=user_position_…`, or `ending_before`. The
 /// handler opens the position, because it knows the list and its filter.
 ///
+#[cfg_attr(feature = "tokens", doc = "```")]
+#[cfg_attr(not(feature = "tokens"), doc = "```ignore")]
+/// use opaque_id_core::page::Listing;
+/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_web::{Links, ListingQuery, Refusal};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User {
+///     id: Internal<User>,
+///     name: String,
+/// }
+///
+/// /// `GET /users`, ordered by name: at most 100 a page, 20 unless the client says how many.
+/// fn list(keyring: &Keyring, query: ListingQuery) -> Result<(Links, Vec<String>), Refusal> {
+///     let by_name = Listing::<Internal<User>, String>::new("users by name", &()).expect("`()` is JSON");
+///     let request = query.ascending(keyring, &by_name)?;
+///     // `PageSql::new(dialect, "id", &request).column("name")` of an adapter writes the SQL.
+///     let rows: Vec<User> = Vec::new();
+///     let page = request.finish(rows, |user| by_name.seal(keyring, &user.name, user.id));
+///     let page = page.transpose().expect("a text is JSON");
+///     let ids = page.rows.iter().map(|user| keyring.seal(user.id).to_string());
+///     Ok((query.links(&page), ids.collect()))
+/// }
+/// ```
+///
 /// # Rejections
 /// [`InvalidPage`]. [`ascending`](Self::ascending) and [`descending`](Self::descending) refuse positions with
 /// 404.
@@ -150,10 +176,10 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     /// [`Refusal`] if the position is not one of this list.
     pub fn ascending<I: InternalId, V: Serialize + DeserializeOwned>(
         &self,
-        listing: &Listing<I, V>,
         keyring: &Keyring,
+        listing: &Listing<I, V>,
     ) -> Result<PageRequest<(V, I)>, Refusal> {
-        Ok(PageRequest::ascending(self.0.limit, self.start(listing, keyring)?))
+        Ok(PageRequest::ascending(self.0.limit, self.start(keyring, listing)?))
     }
 
     /// Requests the page of a list with descending columns and ids.
@@ -162,16 +188,16 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     /// The same as [`ascending`](Self::ascending).
     pub fn descending<I: InternalId, V: Serialize + DeserializeOwned>(
         &self,
-        listing: &Listing<I, V>,
         keyring: &Keyring,
+        listing: &Listing<I, V>,
     ) -> Result<PageRequest<(V, I)>, Refusal> {
-        Ok(PageRequest::descending(self.0.limit, self.start(listing, keyring)?))
+        Ok(PageRequest::descending(self.0.limit, self.start(keyring, listing)?))
     }
 
     fn start<I: InternalId, V: Serialize + DeserializeOwned>(
         &self,
-        listing: &Listing<I, V>,
         keyring: &Keyring,
+        listing: &Listing<I, V>,
     ) -> Result<Start<(V, I)>, Refusal> {
         let open = |text: &String| {
             let opened = listing.open(keyring, text);

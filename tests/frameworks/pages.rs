@@ -73,7 +73,7 @@ impl App {
     /// `GET /v1/rests?above=1`, ordered by the remainder of a division by three
     pub fn rests(&self, filter: &Filter, query: &ListingPage) -> Result<(Links, String), Refusal> {
         let listing = by_rest(filter.above);
-        let request = query.descending(&listing, &self.keyring)?;
+        let request = query.descending(&self.keyring, &listing)?;
         let mut rows: Vec<_> =
             (filter.above + 1..=self.rows).map(|key| (key % 3, id(key))).collect();
         rows.sort();
