@@ -93,7 +93,17 @@ pub fn inspect(text: &str) -> Inspection {
     if exact.is_well_formed() {
         return exact;
     }
-    let Some(suggestion) = find(text) else { return exact };
+    let Some(suggestion) = find(text) else {
+        let has_words = text.trim().contains(char::is_whitespace);
+        return match exact.problem {
+            Some(Invalid(InvalidReason::Text(TextProblem::Prefix | TextProblem::Unknown)))
+                if has_words =>
+            {
+                Inspection::invalid(TextProblem::SeveralWords)
+            }
+            _ => exact,
+        };
+    };
     let fixed = parse(&suggestion);
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
@@ -449,6 +459,8 @@ mod tests {
             ("6d179ed1-fd65-480b-a475-77983c28dd10", Invalid::from(IdProblem::NotVersion8)),
             ("2_7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::Prefix.into()),
             ("", TextProblem::Unknown.into()),
+            ("GET /users 404, request_id of the proxy", TextProblem::SeveralWords.into()),
+            ("no id", TextProblem::SeveralWords.into()),
         ] {
             assert_eq!(inspect(given).problem, Some(problem), "{given}");
         }

@@ -42,6 +42,11 @@ fn wrong_entries_are_named_and_never_printed() {
         (SECRET.into(), 1, "missing colon; expected `key_id:64 hex digits`"),
         (format!("0:{SECRET},4:{other}"), 2, key_id),
         (format!("x:{SECRET}"), 1, key_id),
+        (
+            format!("\"0:{SECRET}\""),
+            1,
+            "it starts with a quotation mark; remove the quotation marks",
+        ),
         (format!("{SECRET}:0"), 1, key_id),
         (
             format!("0:{SECRET}\n\n# a comment\n0:{other}"),

@@ -68,7 +68,7 @@ pub(crate) fn run(
     let name = ids.lines().find_map(|line| line.strip_prefix("pub struct ")?.strip_suffix(';'));
     let name = name.unwrap_or("User").to_owned();
     if url.is_none() && !Path::new(file).exists() {
-        let note = "no database was given, so the module has no types: delete it if it exists, and pass --database-url or set DATABASE_URL";
+        let note = "without a database the module has no types: delete it if it exists, and pass --database-url or set DATABASE_URL (.env is not read)";
         notes.push(note.to_owned());
     }
     // The secret comes after the line that keeps it out of the repository.

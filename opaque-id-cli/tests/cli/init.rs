@@ -60,7 +60,7 @@ fn init_adds_the_crates_of_the_dependencies() {
         for printed in [stderr(&dry), good(&next)] {
             assert!(printed.contains("add to src/main.rs: mod ids;"), "{printed}");
         }
-        assert!(stderr(&next).contains("no database was given"), "{}", stderr(&next));
+        assert!(stderr(&next).contains("without a database"), "{}", stderr(&next));
         let after = contents(&folder);
         let added = format!("{}\n{workspace}", added.trim_end());
         let name = "name = \"my-app\"\n";

@@ -72,6 +72,8 @@ pub(crate) enum TextProblem {
     Prefix,
     #[error("it has no prefix: ids start with `prefix_`")]
     NoPrefix,
+    #[error("expected one id, found a text of several words")]
+    SeveralWords,
     #[error("there is white space around it")]
     WhiteSpace,
     #[error("there are other characters around it")]
@@ -103,6 +105,8 @@ pub(crate) enum SecretProblem {
     Subkeys,
     #[error("the key id must be 0, 1, 2 or 3")]
     KeyId,
+    #[error("it starts with a quotation mark; remove the quotation marks")]
+    Quoted,
     #[error("duplicate key id; an earlier secret has it")]
     RepeatedKeyId,
     #[error("expected 64 hex digits, found {found} (`opaque-id keygen` generates an entry)")]

@@ -117,6 +117,10 @@ impl Secrets {
         if entry.starts_with('{') {
             return Err(SecretProblem::Subkeys.into());
         }
+        // Docker's `--env-file` keeps quotation marks, and shells remove them.
+        if entry.starts_with(['"', '\'']) {
+            return Err(SecretProblem::Quoted.into());
+        }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // The error never repeats a long number, because it may be a misplaced secret.
         let [digit @ b'0'..=b'3'] = trimmed(key_id).as_bytes() else {
