@@ -40,6 +40,7 @@ mod request;
 pub mod resource;
 mod rfc9562;
 #[cfg(any(
+    feature = "schemars08",
     feature = "schemars09",
     feature = "schemars1",
     feature = "utoipa5",

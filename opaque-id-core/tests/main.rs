@@ -68,6 +68,7 @@ mod range;
 mod recorded;
 mod request;
 #[cfg(all(
+    feature = "schemars08",
     feature = "schemars09",
     feature = "schemars1",
     feature = "utoipa5",

@@ -36,6 +36,7 @@ mod problem;
 mod raw_ids;
 mod refusal;
 #[cfg(any(
+    feature = "schemars08",
     feature = "schemars09",
     feature = "schemars1",
     feature = "utoipa5",

@@ -36,7 +36,8 @@ use crate::scope::{self, Scope, is_text};
 ///
 /// Inside our extractors it also implements `FromStr`, for crates such as serde_with.
 ///
-/// With the features `utoipa5`, `utoipa6`, `schemars09` and `schemars1` it has the schema of `External<T>`.
+/// With the features `utoipa5`, `utoipa6`, `schemars08`, `schemars09` and `schemars1` it has the schema of
+/// `External<T>`.
 pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,

@@ -26,7 +26,8 @@ const ASYNC: [Row; 2] = [("diesel-async", "0.9", [""; 2]), ("diesel-async", "0.8
 const DATABASES: [(&str, &str); 3] =
     [("postgres", "sqlx::PgPool"), ("mysql", "sqlx::MySqlPool"), ("sqlite", "sqlx::SqlitePool")];
 /// Our features, with the crates that they write schemas for.
-const SCHEMAS: [(&str, &str, &str); 4] = [
+const SCHEMAS: [(&str, &str, &str); 5] = [
+    ("schemars08", "schemars", "0.8"),
     ("schemars09", "schemars", "0.9"),
     ("schemars1", "schemars", "1"),
     ("utoipa5", "utoipa", "5"),

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
+use super::{JsonSchema, Name, Schema, SchemaGenerator};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
@@ -12,7 +13,7 @@ use crate::schema::{EXTENSION, Shape, cursor_shape, id_shape};
 impl From<Shape> for Schema {
     fn from(shape: Shape) -> Self {
         let length = shape.example.len();
-        let mut schema = json_schema!({
+        let mut schema = json!({
             "type": "string",
             "description": shape.description,
             "pattern": shape.pattern,
@@ -21,19 +22,19 @@ impl From<Shape> for Schema {
             "examples": [shape.example],
         });
         if let Some(format) = shape.format {
-            schema.insert("format".into(), format.into());
+            schema["format"] = format.into();
         }
         if let Some(prefix) = shape.id_of {
-            schema.insert(EXTENSION.into(), prefix.into());
+            schema[EXTENSION] = prefix.into();
         }
-        schema
+        serde_json::from_value(schema).expect("an object is a schema")
     }
 }
 
 macro_rules! schemas {
     ($($name:ident: $shape:ident,)*) => {$(
         impl<T: OpaqueId> JsonSchema for $name<T> {
-            fn schema_name() -> Cow<'static, str> {
+            fn schema_name() -> Name {
                 $shape::<T>().name.into()
             }
 
