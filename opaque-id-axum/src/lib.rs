@@ -5,10 +5,10 @@ mod extract;
 pub mod lent;
 mod respond;
 
-pub use opaque_id_web::axum::{OldIdsService, RequestKeyring};
+pub use opaque_id_web::axum::OldIdsService;
 pub use opaque_id_web::{
     Accepted, InvalidPage, Links, ListingQuery, NoKeyring, NotFound, OldIdsLayer, Opened,
-    OpenedAny, PageQuery, Refusal, Rejection, Viewed,
+    OpenedAny, PageQuery, Refusal, Rejection, RequestKeyring, Viewed,
 };
 
 pub use self::extract::{Form, Json, Path, Query};

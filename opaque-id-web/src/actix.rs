@@ -21,7 +21,7 @@ use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope;
-use crate::viewed::Viewed;
+use crate::viewed::{RequestKeyring, Viewed};
 
 /// Returns the keyring in the request's extensions, such as an audience's, or else the application's: a
 /// [`Keyring`] or a [`SharedKeyring`], by itself or in a [`Data`].
@@ -46,6 +46,15 @@ pub fn keyring(request: &HttpRequest) -> Result<Keyring, Error> {
         }
     };
     Err(NoKeyring::new(remedy).into())
+}
+
+impl FromRequest for RequestKeyring {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(keyring(request).map(Self))
+    }
 }
 
 impl ResponseError for NoKeyring {

@@ -19,7 +19,7 @@ use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
 use crate::problem::{PROBLEM_JSON, Problem};
 use crate::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 use crate::scope::{self, Lent};
-use crate::viewed::Viewed;
+use crate::viewed::{RequestKeyring, Viewed};
 
 /// Returns the keyring that a layer lends, such as an audience's, or else the application's.
 pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
@@ -42,16 +42,6 @@ fn of_layer(extensions: &Extensions) -> Option<Keyring> {
 }
 
 const NOT_LENT: &str = "no keyring for this request: add the layer `lend_keyring` around its route, by `.layer(…)` after `.route(…)`, or let `lend_keyring_by` return one";
-
-/// An extractor of the keyring from the layer `lend_keyring`, such as for sealing cursors.
-///
-/// # Rejections
-/// 500 without the layer.
-#[derive(Clone, Debug)]
-pub struct RequestKeyring(
-    /// The keyring.
-    pub Keyring,
-);
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestKeyring {
     type Rejection = NoKeyring;

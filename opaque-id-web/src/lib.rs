@@ -64,4 +64,4 @@ pub use self::problem::{PROBLEM_JSON, Problem};
 pub use self::raw_ids::assert_no_raw_id;
 pub use self::refusal::{NoKeyring, NotFound, Refusal, Rejection};
 pub use self::scope::{Failed, Lent, Place, extract};
-pub use self::viewed::Viewed;
+pub use self::viewed::{RequestKeyring, Viewed};

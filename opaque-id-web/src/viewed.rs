@@ -2,6 +2,16 @@ use core::fmt;
 
 use opaque_id_core::{IntoView, Keyring};
 
+/// An extractor of the request's keyring, such as for sealing cursors.
+///
+/// In axum, it is the keyring from the layer `lend_keyring`, and without the layer the answer is 500. In
+/// actix-web, it is the keyring of the other extractors.
+#[derive(Clone, Debug)]
+pub struct RequestKeyring(
+    /// The keyring.
+    pub Keyring,
+);
+
 /// A JSON response with ids that the request's keyring seals, so that a handler needs no keyring.
 ///
 /// In axum, the layer `lend_keyring` must be around the handler. In actix-web, the keyring is the one of the

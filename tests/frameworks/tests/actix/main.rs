@@ -11,7 +11,7 @@ use actix_web::web::{Data, ReqData, ServiceConfig, get, head, post, resource, ro
 use actix_web::{App, CustomizeResponder, Error, HttpMessage, HttpResponse, HttpServer};
 use opaque_id_actix::{
     Accepted, Form, Json, Links, NotFound, Opened, OpenedAny, PageQuery, Path, Query, Refusal,
-    Viewed, map_refusal, panic_on_raw_ids,
+    RequestKeyring, Viewed, map_refusal, panic_on_raw_ids,
 };
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{Keyring, OpaqueId};
@@ -198,10 +198,13 @@ async fn lend_partner_keyring(
 #[test]
 fn an_application_has_one_keyring() {
     let rows = |config: &mut ServiceConfig| {
-        config.route("/rows/{id}", get().to(row_of_path)).route("/viewed", get().to(viewed));
+        config
+            .route("/rows/{id}", get().to(row_of_path))
+            .route("/viewed", get().to(viewed))
+            .route("/sealed", get().to(sealed));
     };
     let keyring = new_keyring(0);
-    let shared = SharedKeyring::new(keyring.clone());
+    let (shared, one) = (SharedKeyring::new(keyring.clone()), keyring.clone());
     let both = start(move |config| {
         config.app_data(Data::new(keyring.clone())).app_data(shared.clone()).configure(rows);
     });
@@ -213,13 +216,22 @@ fn an_application_has_one_keyring() {
         ),
         (start(rows), "no keyring: call `App::app_data` with one"),
     ] {
-        for path in ["/rows/row_7", "/viewed"] {
+        for path in ["/rows/row_7", "/viewed", "/sealed"] {
             let answer = server.get(path);
             assert_eq!(answer.status, 500);
             assert!(!answer.body.contains("app_data"), "{answer:?}");
         }
         assert!(!log.events(&format!("ERROR opaque_id: {event}")).is_empty());
     }
+    let expected = audiences::sealed(&one);
+    let server = start(move |config| {
+        config.app_data(one.clone()).configure(rows);
+    });
+    assert_eq!(server.get("/sealed").body, expected);
+}
+
+async fn sealed(RequestKeyring(keyring): RequestKeyring) -> String {
+    audiences::sealed(&keyring)
 }
 
 async fn refuse(_: ServiceRequest, _: Next<impl MessageBody>) -> Result<ServiceResponse, Error> {
