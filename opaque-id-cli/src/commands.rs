@@ -28,7 +28,7 @@ use crate::args::{self, Args, Command, Ids, SqlScript, name};
 use crate::audit::AuditLog;
 use crate::engines::{self, Tables};
 use crate::lines;
-use crate::output::{block_on, line, report, shown, unread_schemas, warn};
+use crate::output::{block_on, is_hex, line, report, shown, unread_schemas, warn};
 use crate::packs::in_use;
 use crate::resource::{self, KeyView, Opened};
 use crate::resources::{self, ResourceSettings, Resources};
@@ -476,7 +476,8 @@ fn inspect_all(
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
         let (mut found, printed) = (inspect(id), shown(id));
-        if printed != id {
+        // A line of a log has many digits, too. Its id is shown.
+        if printed != id && found.suggestion.as_deref().is_none_or(is_hex) {
             // They may be parts of a secret.
             (found.suggestion, found.prefix, found.cursor_of) = (None, None, None);
             found.mapped_uuid = None;

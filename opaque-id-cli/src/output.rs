@@ -47,10 +47,6 @@ pub(crate) fn unread_schemas(url: &str) -> Result<Option<String>, Box<dyn Error>
 /// More hex digits than in a UUID may be a secret in the wrong place, even with spaces or typing errors.
 /// The digits of ids do not count, unless their text after the prefix is nothing but digits.
 pub(crate) fn shown(value: &str) -> String {
-    let is_hex = |word: &str| {
-        let body = word.rsplit('_').next().unwrap_or(word);
-        body.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-    };
     let words = value.split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c));
     let words = words.filter(|word| is_hex(word) || !inspect(word).is_well_formed());
     let groups = words.flat_map(|word| word.split(|c: char| !c.is_ascii_hexdigit()));
@@ -58,6 +54,12 @@ pub(crate) fn shown(value: &str) -> String {
         ..=32_usize => value.to_owned(),
         digits => format!("[{digits} hex digits]"),
     }
+}
+
+/// Returns whether a text has nothing but hex digits after its prefix, like a part of a secret.
+pub(crate) fn is_hex(id: &str) -> bool {
+    let body = id.rsplit('_').next().unwrap_or(id);
+    body.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {

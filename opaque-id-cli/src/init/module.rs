@@ -38,7 +38,7 @@ impl Module {
                 decide.push("a prefix and a name that no other type has".to_owned());
             }
             match kinds {
-                [] => decide.push(format!("how `{column}` stores keys: `opaque-id check-schema` says why {found} does not fit")),
+                [] => decide.push(format!("how `{column}` stores keys, because {found} does not fit: `opaque-id check-schema` has the remedy, except for texts other than UUIDs and ULIDs")),
                 [_] => {}
                 _ => decide.push(format!("the key of `{column}`, because its rows do not show it: {}", kinds.join(", "))),
             }

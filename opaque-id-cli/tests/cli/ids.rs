@@ -229,6 +229,11 @@ fn all_ids_of_a_line_are_opened() {
     refuses(&refused, 1, &format!("suggestion: {}", split.replace(' ', "")));
     let long = output(folder.command(&entry(), "open").arg(far.replace(' ', "x")));
     refuses(&long, 1, "argument 1: longer than any id");
+    let of_proxy = format!(
+        r#"127.0.0.1 - - [29/Nov/2026:15:57:54 +0000] "GET /users/{user} HTTP/1.1" 200 512 "-" "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36""#
+    );
+    let found = output(opaque_id("", "inspect").arg(of_proxy));
+    assert!(stdout(&found).contains(&format!("suggestion: {user}")), "{found:?}");
     let found = output(opaque_id("", "inspect").arg(format!("of{far}{user}")));
     assert!(stdout(&found).contains(&format!("suggestion: {user}")), "{}", stderr(&found));
     // The second id is of another resource.
