@@ -8,6 +8,7 @@ use opaque_id_core::{AnyId, External, IdError, IntoModel, Keyring};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value};
 use serde_core::{Deserialize, Deserializer};
 
+use crate::old_ids::RequestOldIds;
 use crate::scope::{self, Scope, is_text};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
@@ -44,6 +45,27 @@ pub struct Opened<T: SealedResource>(
 );
 
 opaque_id_core::value_traits!(Opened: SealedResource);
+
+impl<T: SealedResource> Opened<T> {
+    /// Opens a text that no extractor reads, such as a header, a field of a multipart form or a message.
+    ///
+    /// Below an [`OldIdsLayer`](crate::OldIdsLayer), the extensions of the request have `old_ids`.
+    ///
+    /// # Errors
+    /// [`IdError`]. [`Refusal::in_url`](crate::Refusal::in_url) and
+    /// [`Refusal::in_body`](crate::Refusal::in_body) convert it into the answer of an extractor.
+    pub fn read(
+        text: &str,
+        keyring: &Keyring,
+        old_ids: Option<&RequestOldIds>,
+    ) -> Result<Self, IdError> {
+        if let Some(accepted) = old_ids.and_then(|old| old.accept::<T>(text, keyring)) {
+            return Ok(Self(accepted?));
+        }
+        let id: External<T> = text.parse()?;
+        Ok(Self(keyring.open(id)?))
+    }
+}
 
 /// An id of one of several resources ([`AnyId`](opaque_id_core::AnyId)) that the extractor has opened, like
 /// [`Opened`], but without old ids.
@@ -120,12 +142,7 @@ impl<T: SealedResource> Openable for Opened<T> {
     const RESOURCE: Option<&'static str> = Some(T::PREFIX);
 
     fn from_text(text: &str, scope: &Scope) -> Result<Self, IdError> {
-        let old_ids = scope.old_ids.as_ref();
-        if let Some(accepted) = old_ids.and_then(|old| old.accept::<T>(text, &scope.keyring)) {
-            return Ok(Self(accepted?));
-        }
-        let id: External<T> = text.parse()?;
-        Ok(Self(scope.keyring.open(id)?))
+        Self::read(text, &scope.keyring, scope.old_ids.as_ref())
     }
 
     fn from_number(number: &str, scope: &Scope) -> Result<Self, IdError> {

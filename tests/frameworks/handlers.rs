@@ -6,10 +6,11 @@ use opaque_id_core::{External, Internal};
 use opaque_id_tests_frameworks::old_ids::{self, Item};
 use opaque_id_tests_frameworks::shop::{self, Order};
 use opaque_id_tests_frameworks::{Team, User, audiences, pages};
+use opaque_id_web::RequestOldIds;
 
 use super::{
-    Accepted, Form, Json, Linked, NotFound, Opened, OpenedAny, PageQuery, Pages, Path, Query,
-    Refusal, Shop, Viewed, linked, paged,
+    Accepted, Form, FromExtensions, Json, Linked, NotFound, Opened, OpenedAny, PageQuery, Pages,
+    Path, Query, Refusal, RowKeyring, Shop, Viewed, linked, paged,
 };
 
 pub(crate) async fn show(
@@ -111,6 +112,14 @@ pub(crate) async fn rests(
 
 pub(crate) async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
     old_ids::item(id)
+}
+
+pub(crate) async fn read(
+    Path(text): Path<String>,
+    keyring: RowKeyring,
+    old_ids: Option<FromExtensions<RequestOldIds>>,
+) -> Result<String, Refusal> {
+    old_ids::read(Opened::read(&text, &keyring.0, old_ids.as_deref()))
 }
 
 pub(crate) async fn search(Query(both): Query<old_ids::Both>) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::old_ids::{Counts, OldIds};
-use opaque_id_core::{External, IdRange, Internal, IntoModel, Keyring, OpaqueId};
+use opaque_id_core::{External, IdError, IdRange, Internal, IntoModel, Keyring, OpaqueId};
 use opaque_id_web::{NotFound, OldIdsLayer, Opened, Refusal};
 use serde::Deserialize;
 
@@ -27,6 +27,12 @@ pub fn item(id: Internal<Item>) -> Result<String, NotFound> {
         key @ 1..=100 => Ok(key.to_string()),
         _ => Err(NotFound),
     }
+}
+
+/// `GET /texts/{text}`
+pub fn read(opened: Result<Opened<Item>, IdError>) -> Result<String, Refusal> {
+    let key = |Opened(id): Opened<Item>| id.expose_key().to_string();
+    opened.map(key).map_err(Refusal::in_url::<Item>)
 }
 
 /// A query.
@@ -139,6 +145,7 @@ pub fn an_accepted_old_id_is_opened_with_a_notice(framework: &Framework) {
     let json = "application/json";
     for (answer, body) in [
         (server.get("/items/42"), "42"),
+        (server.get("/texts/42"), "42"),
         (server.get("/search?item=7"), "7 false"),
         (server.post("/orders", json, r#"{"items":[1,"2"]}"#), "2"),
     ] {
@@ -148,6 +155,7 @@ pub fn an_accepted_old_id_is_opened_with_a_notice(framework: &Framework) {
     let new = keyring.seal(key(42));
     for answer in [
         server.get(&format!("/items/{new}")),
+        server.get(&format!("/texts/{new}")),
         server.get(&format!("/search?item={new}")),
         server.post("/orders", json, &format!(r#"{{"items":["{new}"]}}"#)),
         server.post("/orders", json, r#"{"items":[]}"#),
@@ -156,7 +164,8 @@ pub fn an_accepted_old_id_is_opened_with_a_notice(framework: &Framework) {
         assert_eq!(notice(&answer), [None; 3]);
     }
     let counts: Vec<Counts> = items.counts().collect();
-    assert_eq!((counts[0].accepted, counts[1].accepted), (3, 4));
+    assert_eq!((counts[0].accepted, counts[1].accepted), (4, 5));
+    assert_alike(vec![server.get("/texts/1001"), server.get("/items/1001")]);
 }
 
 pub fn requests_accept_old_ids(framework: &Framework) {

@@ -54,6 +54,7 @@ const FRAMEWORK: Framework = Framework {
             let items = scope("")
                 .wrap(layers.items.clone())
                 .route("/items/{id}", get().to(item))
+                .route("/texts/{text}", get().to(read))
                 .route("/search", get().to(search))
                 .route("/orders", post().to(order_items))
                 .route("/accepted/{id}", get().to(accept_item))
@@ -148,6 +149,8 @@ fn shop(app: &shop::App, config: &mut ServiceConfig) {
 
 type Shop = Data<shop::App>;
 type Pages = Data<pages::App>;
+type RowKeyring = RequestKeyring;
+type FromExtensions<T> = ReqData<T>;
 type Linked = CustomizeResponder<String>;
 
 fn linked((links, body): (Links, String)) -> Linked {

@@ -16,7 +16,7 @@ use opaque_id_core::{Internal, OpaqueId};
 use opaque_id_tests_frameworks::old_ids::Layers;
 use opaque_id_tests_frameworks::{Framework, Own, audiences, log, new_keyring, shop};
 
-use super::{Linked, Pages, envelope, linked, old_ids_routes, shop_routes, start};
+use super::{FromExtensions, Linked, Pages, envelope, linked, old_ids_routes, shop_routes, start};
 use handlers::*;
 
 opaque_id_tests_frameworks::tests!(FRAMEWORK);
@@ -31,6 +31,7 @@ const FRAMEWORK: Framework = Framework {
 
 /// The state of a framework, without a keyring.
 type Shop = State<shop::App>;
+type RowKeyring = RequestKeyring;
 
 fn paged<T: OpaqueId>(query: &PageQuery<T>) -> &opaque_id_axum::PageQuery<T> {
     &query.0

@@ -21,12 +21,12 @@ mod utoipa6 {
 
 use std::ops::Deref;
 
-use axum::Router;
 use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use opaque_id_axum::{
     Accepted, Form, Json, Links, NotFound, Opened, OpenedAny, PageQuery, Path, Query, Refusal,
     RequestKeyring, Viewed, lend_keyring_by, map_refusal, panic_on_raw_ids,
@@ -70,6 +70,7 @@ macro_rules! old_ids_routes {
     ($layers:ident) => {
         axum::Router::new()
             .route("/items/{id}", get(item))
+            .route("/texts/{text}", get(read))
             .route("/search", get(search))
             .route("/orders", post(order_items))
             .route("/accepted/{id}", get(accept_item))
@@ -190,6 +191,8 @@ async fn in_a_span(request: Request, next: Next) -> Response {
 
 type Shop = State<App<shop::App>>;
 type Pages = State<App<pages::App>>;
+type RowKeyring = State<Keyring>;
+type FromExtensions<T> = Extension<T>;
 type Linked = (Links, String);
 
 fn linked(page: Linked) -> Linked {
