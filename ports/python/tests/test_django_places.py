@@ -3,6 +3,8 @@
 import json
 import pickle
 import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from uuid import UUID
@@ -382,3 +384,36 @@ def test_the_page_names_these_tests():
     sources = "".join((folder / name).read_text() for name in ["test_django.py", "test_django_places.py"])
     names = set(re.findall(r"`(test_\w+)`", (folder.parent / "DJANGO.md").read_text()))
     assert len(names) > 15 and all(f"def {name}(" in sources for name in names)
+
+
+def test_rest_framework_and_django_filter_that_are_no_apps():
+    program = """
+import django
+from django.conf import settings
+from opaque_id import Keyring
+settings.configure(INSTALLED_APPS=["opaque_id.django"], OPAQUE_ID_KEYRING=Keyring.generate())
+django.setup()
+
+from django.db import models
+from django_filters import CharFilter, FilterSet
+from django_filters.rest_framework import FilterSet as RestFilterSet
+from opaque_id.django import IdAutoField, IntId
+from rest_framework.serializers import ModelSerializer
+
+class BookId(IntId, prefix="book"):
+    pass
+
+class Book(models.Model):
+    id = IdAutoField(BookId, primary_key=True)
+    class Meta:
+        app_label = "opaque_id"
+
+class Shown(ModelSerializer):
+    class Meta:
+        model, fields = Book, "__all__"
+
+assert Shown(Book(id=BookId(7))).data["id"].startswith("book_")
+for of in [FilterSet, RestFilterSet]:
+    assert of.FILTER_DEFAULTS[IdAutoField]["filter_class"] is CharFilter
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -60,18 +61,20 @@ class OpaqueId(AppConfig):
             for method in ["get_admin_url", "get_edited_object"]:
                 _wrap(LogEntry, method, _with_shown_id)
             _wrap(ModelAdmin, "history_view", _with_stored_id)
-        if apps.is_installed("rest_framework"):
+        # Both work without being apps of the project.
+        has_rest_framework = find_spec("rest_framework") is not None
+        if has_rest_framework:
             from . import rest_framework
 
             rest_framework.register()
-        if apps.is_installed("django_filters"):
+        if find_spec("django_filters"):
             from django_filters import CharFilter
             from django_filters.filterset import BaseFilterSet
 
             from . import IdAutoField, IdField
 
             filters = [BaseFilterSet]
-            if apps.is_installed("rest_framework"):
+            if has_rest_framework:
                 from django_filters.rest_framework import FilterSet  # It has a copy.
 
                 filters.append(FilterSet)

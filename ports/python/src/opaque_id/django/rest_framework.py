@@ -1,4 +1,4 @@
-"""Serializer fields for Django REST Framework. `opaque_id.django` registers them if `rest_framework` is installed."""
+"""Serializer fields for Django REST Framework. `opaque_id.django` registers them if there is a `rest_framework`."""
 
 from __future__ import annotations
 
