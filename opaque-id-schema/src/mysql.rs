@@ -13,8 +13,8 @@
 //!    equal keys or orphans. If the condition itself fails, it stays 0.
 //! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the
 //!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
-//! 3. Foreign keys are dropped. A column of texts goes through `VARBINARY` to `BINARY(16)`. After
-//!    each step a query on `information_schema` checks whether it happened.
+//! 3. Foreign keys are dropped. A column of texts goes through `VARBINARY` to `BINARY(16)`, and so
+//!    does a longer `BINARY`. After each step a query on `information_schema` checks whether it happened.
 //! 4. Foreign keys return even after a failure.
 //!
 //! Another connection has none of these variables: they are NULL there, and nothing runs.
@@ -359,8 +359,7 @@ async fn convert(
     if draft.finding.left_alone.is_none() {
         draft.conversion = Some(conversion);
     }
-    let is_text = matches!(row.data_type.as_str(), "char" | "varchar");
-    let digits = (is_text && is_primary(rows, row)).then(|| digits(&column));
+    let digits = (is_text(row) && is_primary(rows, row)).then(|| digits(&column));
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
@@ -390,6 +389,11 @@ fn conversion(row: &Row, stored: StoredType) -> Option<Conversion> {
             ))
         }),
         ("uuid", StoredType::Bytes) => Some(bytes("FALSE".into())),
+        // Zeros fill up the values of a longer type, such as Hibernate's `BINARY(255)`.
+        ("binary", StoredType::Bytes) if row.length > Some(16) => Some(Conversion {
+            value: format!("SUBSTR({column}, 1, 16)"),
+            ..bytes(format!("HEX(SUBSTR({column}, 17)) REGEXP '[^0]'"))
+        }),
         ("varbinary" | "binary", StoredType::Bytes) => {
             Some(bytes(format!("LENGTH({column}) <> 16")))
         }
@@ -445,7 +449,7 @@ fn script(
             };
             let modify = |ty: &str| guarded("@opaque_id_ok", &modify(row, ty));
             if !conversion.value.is_empty() {
-                if is_primary(rows, row) {
+                if is_text(row) && is_primary(rows, row) {
                     let same = count_equal(&digits(&column), &table);
                     convertible.push(format!("({same}) = 0"));
                 }
@@ -458,7 +462,7 @@ fn script(
                 alters.push(is_type("varbinary"));
                 let value = &conversion.value;
                 let update = format!(
-                    "UPDATE {table} SET {column} = {value}{kept} WHERE LENGTH({column}) IN (32, 36)"
+                    "UPDATE {table} SET {column} = {value}{kept} WHERE LENGTH({column}) <> 16"
                 );
                 alters.push(guarded("@opaque_id_ok", &update));
             }

@@ -283,12 +283,15 @@ fn wrong_schema(kind: Engine) -> (String, &'static [(&'static str, &'static str)
                          FOREIGN KEY (user_id) REFERENCES users (id));
                      CREATE TABLE cars (id BIGINT NOT NULL PRIMARY KEY,
                          team_id MEDIUMINT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id));
+                     CREATE TABLE bags (id BINARY(255) NOT NULL PRIMARY KEY);
+                     INSERT INTO bags VALUES (X'{HEX}');
                      INSERT INTO teams VALUES (1);
                      INSERT INTO users VALUES ('{UUID}', 1);
                      INSERT INTO pets VALUES ({value}, '{UUID}');
                      INSERT INTO cars VALUES (1, 1)"
                 ),
                 &[
+                    ("bags.id", "`BINARY(16)`"),
                     ("cars.team_id", "`BIGINT`"),
                     ("pets.id", "`BINARY(16)`"),
                     ("pets.user_id", "ignores case"),
@@ -362,6 +365,7 @@ fn everything(database: &Database) -> Result<String> {
             "SELECT CAST(CONCAT_WS('|', HEX(id), HEX(user_id)) AS CHAR) FROM pets ORDER BY 1",
             "SELECT CAST(CONCAT_WS('|', id, team_id) AS CHAR) FROM cars ORDER BY 1",
             "SELECT CAST(id AS CHAR) FROM teams ORDER BY 1",
+            "SELECT HEX(id) FROM bags",
             "SELECT CAST(CONCAT_WS('|', table_name, column_name, column_type) AS CHAR) FROM information_schema.columns
              WHERE table_schema = DATABASE() ORDER BY 1",
             "SELECT CAST(CONCAT_WS('|', table_name, constraint_name, referenced_table_name) AS CHAR)
@@ -381,7 +385,7 @@ fn everything(database: &Database) -> Result<String> {
 
 fn clear(database: &Database) -> Result {
     for end in ["_before_opaque_id", ""] {
-        for table in ["pets", "cars", "users", "teams"] {
+        for table in ["bags", "pets", "cars", "users", "teams"] {
             database.execute(&format!("DROP TABLE IF EXISTS {table}{end}"))?;
         }
     }
@@ -403,12 +407,15 @@ fn finds_and_fixes(database: &Database) -> Verdict {
 
         let printed = run(database, runner, &report.to_string())?;
         assert_eq!(check(database)?.to_string(), "", "{runner:?}: {printed}");
-        let hex = match database.kind {
-            Engine::Postgres => "encode(uuid_send(users.id), 'hex')",
-            _ => "lower(hex(users.id))",
+        let (hex, bags) = match database.kind {
+            Engine::Postgres => ("encode(uuid_send(users.id), 'hex')", ""),
+            Engine::Mysql | Engine::Mariadb => {
+                ("lower(hex(users.id))", "JOIN bags ON bags.id = pets.id")
+            }
+            Engine::Sqlite => ("lower(hex(users.id))", ""),
         };
         let joined = format!(
-            "SELECT {hex} FROM users JOIN teams ON teams.id = team_id JOIN pets ON user_id = users.id
+            "SELECT {hex} FROM users JOIN teams ON teams.id = team_id JOIN pets ON user_id = users.id {bags}
              WHERE pets.id = users.id"
         );
         assert_eq!(database.text(&joined)?, HEX, "{runner:?}: {printed}");
