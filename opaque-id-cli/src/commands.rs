@@ -9,7 +9,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anstream::adapter::strip_str;
 use anstyle::Reset;
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -315,7 +314,7 @@ fn open(
 /// Returns the ids in a text, such as a line of a log, or the text itself if it has none.
 fn pasted_ids(pasted: &str) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
-    for word in words(&strip_str(pasted).to_string()) {
+    for word in words(pasted) {
         let is_id = from_log(&word).is_some() || inspect(&word).is_well_formed();
         if is_id && !ids.contains(&word) {
             ids.push(word);

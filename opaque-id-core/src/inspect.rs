@@ -128,9 +128,23 @@ fn visible(text: &str) -> String {
     let is_invisible =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     let mut text = text.replace(is_invisible, "").replace("%25", "%");
-    // JSON escapes the line ends of a message.
-    for white_space in ["\\n", "\\r", "\\t"] {
-        text = text.replace(white_space, "\n");
+    // JSON escapes the line ends of a message, and Markdown and HTML escape underscores.
+    for (escaped, meant) in [
+        ("\\n", "\n"),
+        ("\\r", "\n"),
+        ("\\t", "\n"),
+        ("\\u005f", "_"),
+        ("\\_", "_"),
+        ("&#95;", "_"),
+    ] {
+        text = text.replace(escaped, meant);
+    }
+    // The colors of a terminal end with an m.
+    let mut parts = text.split("\u{1b}[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let after = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        text += after.strip_prefix('m').unwrap_or(part);
     }
     let mut parts = text.split('%');
     let mut visible = parts.next().unwrap_or_default().to_owned();
@@ -420,6 +434,7 @@ mod tests {
             "%252F#",
             "user-#",
             "#-cart-2",
+            "\u{1b}[1;32m#\u{1b}[0m",
         ];
         for (id, text) in [TEXT, uuid, cursor, "order_6wr8ndhrz4xkw"]
             .iter()
@@ -434,6 +449,9 @@ mod tests {
         }
         for (text, id) in [
             ("user%5F7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
+            ("user\\_7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
+            ("user&#95;7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
+            ("user\\u005f7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
             ("user_7x1nhm7sq0r1q h4pewbejb04n3", TEXT),
             ("user_7x1nhm7sq0r1q\n  h4pewbejb04n3", TEXT),
             ("user-7x1nhm7sq0r1qh4pewbejb04n3", TEXT),
