@@ -19,9 +19,16 @@ fn messages(source: &str, uses: impl Fn(&str) -> bool) -> BTreeSet<String> {
 fn clippy_finds_each_call_of_its_file_and_none_of_the_derives() {
     let file = fs::read_to_string(Path::new(TESTS).join("../docs/clippy.toml")).expect("the file");
     let (file, _) = file.split_once("# SeaORM 1.1").expect("the calls of another version");
-    let paths = file.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next());
-    let expected = paths.map(|path| format!("use of a disallowed method `{path}`")).collect();
-    assert_eq!(messages("ui/leaks.rs", |_| true), expected);
+    let (types, methods) = file.split_once("disallowed-methods").expect("two lists");
+    let message = |what: &str, rest: &str| {
+        Some(format!("use of a disallowed {what} `{}`", rest.split('"').next()?))
+    };
+    let paths = |list: &str, what| {
+        let list = list.split("path = \"").skip(1);
+        list.filter_map(|rest| message(what, rest)).collect::<Vec<_>>()
+    };
+    let expected = [paths(types, "type"), paths(methods, "method")].concat();
+    assert_eq!(messages("ui/leaks.rs", |_| true), expected.into_iter().collect());
 
     for names in [
         ["opaque_id_sqlx", "sqlx"],

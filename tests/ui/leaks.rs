@@ -1,4 +1,4 @@
-//! Each call that `docs/clippy.toml` disallows, as `clippy.rs` compiles it.
+//! Each type and call that `docs/clippy.toml` disallows, as `clippy.rs` compiles it.
 
 use diesel::prelude::*;
 use opaque_id_core::__private::Label;
@@ -71,3 +71,8 @@ pub fn of_diesel(id: opaque_id_diesel::Internal<Model>) {
     _ = (users::id.gt(id), users::id.ge(id), users::id.lt(id), users::id.le(id));
     _ = (users::id.between(id, id), users::id.not_between(id, id));
 }
+
+pub fn of_axum(_: axum::Json<()>, _: axum::Form<()>) {}
+pub fn of_its_urls(_: axum::extract::Path<()>, _: axum::extract::Query<()>) {}
+pub fn of_actix(_: actix_web::web::Json<()>, _: actix_web::web::Form<()>) {}
+pub fn of_its_urls_too(_: actix_web::web::Path<()>, _: actix_web::web::Query<()>) {}
