@@ -38,7 +38,7 @@ fn active(profile: &ProfileOf<SeaOrmShop>) -> profile::ActiveModel {
 }
 
 impl ColumnShop for SeaOrmShop {
-    column_calls!(EncryptedColumn, self, &self.connection, identity);
+    column_calls!(EncryptedColumn, user::Model, self, &self.connection, identity);
 
     /// The entity defines the table.
     async fn create_profiles(&self, _: &Database) -> Result {

@@ -39,7 +39,7 @@ impl From<Profile>
 macro_rules! column_shop {
     ($($database:ty),*) => {$(
         impl ColumnShop for SqlxShop<$database> {
-            column_calls!(EncryptedColumn, self, &self.pool, identity);
+            column_calls!(EncryptedColumn, User, self, &self.pool, identity);
 
             async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {
                 let mut insert = QueryBuilder::new("INSERT INTO profiles (id, notes, address, address_index) ");

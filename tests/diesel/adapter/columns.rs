@@ -8,7 +8,7 @@ use super::shop::all;
 use super::*;
 
 impl ColumnShop for DieselShop {
-    column_calls!(EncryptedColumn, self, &mut *self.connection().await?, done);
+    column_calls!(EncryptedColumn, User, self, &mut *self.connection().await?, done);
 
     async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {
         run!(self.execute(diesel::insert_into(profiles::table).values(Profile::from(profile))))?;

@@ -8,8 +8,8 @@ mod values;
 
 use std::time::SystemTime;
 
-use opaque_id_core::OpaqueId;
 use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::{External, Keyring, OpaqueId};
 use opaque_id_packs::{
     ColumnName, Encoding, Encrypted, Fingerprint, Json, Normalizer, Settings, TableError,
     TableName, Text,
@@ -32,7 +32,10 @@ use conversion::{
 use damage::{columns_that_lost_a_dictionary, columns_that_were_altered};
 use rotation::{columns_are_trained_and_rekeyed, columns_follow_a_rotation};
 use search::columns_are_found_by_value;
-use values::{columns_come_back, columns_in_groups, columns_of_rows_by_integers};
+use values::{
+    columns_come_back, columns_in_groups, columns_of_requests_and_views,
+    columns_of_rows_by_integers,
+};
 
 /// A row of a user's profile in an ORM.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +143,15 @@ pub trait ColumnShop: IntegerShop {
 
     column_methods!(declare_calls);
 
+    /// Adds the profile of a request with these notes and this address, and returns the view of its row.
+    async fn add_by_request(
+        &self,
+        columns: [Self::Column<Self::User, Json>; 2],
+        keyring: &Keyring,
+        notes: &str,
+        address: Option<&str>,
+    ) -> Result<(External<Self::User>, String, Option<String>)>;
+
     async fn create_profiles(&self, database: &Database) -> Result {
         database.execute(match database.kind {
             Engine::Postgres => {
@@ -165,7 +177,58 @@ pub trait ColumnShop: IntegerShop {
 /// converts their result into a future.
 #[macro_export]
 macro_rules! column_calls {
-    ($column:ident, $self:ident, $on:expr, $done:path) => {
+    ($column:ident, $user:ty, $self:ident, $on:expr, $done:path) => {
+        async fn add_by_request(
+            &self,
+            [notes, address]: [Self::Column<$user, ::opaque_id_packs::Json>; 2],
+            keyring: &::opaque_id_core::Keyring,
+            text: &str,
+            address_text: Option<&str>,
+        ) -> Result<(::opaque_id_core::External<$user>, String, Option<String>)> {
+            type Row = $crate::conformance::columns::Profile<
+                $crate::conformance::shop::IdOf<$user>,
+                ::opaque_id_packs::Encrypted<$user, String>,
+                ::opaque_id_packs::Fingerprint<$user>,
+            >;
+
+            struct Columns {
+                notes: $column<$user, String>,
+                address: $column<$user, String>,
+            }
+
+            #[derive(::opaque_id_core::IntoModel)]
+            #[model(
+                into = Row,
+                given(id: $crate::conformance::shop::IdOf<$user>, index = None),
+                columns = Columns,
+                error = Box<dyn std::error::Error + Send + Sync>
+            )]
+            struct Request {
+                #[model(encrypt)]
+                notes: String,
+                #[model(encrypt)]
+                address: Option<String>,
+            }
+
+            #[derive(::opaque_id_core::View)]
+            #[view(from = Row, columns = Columns, error = Box<dyn std::error::Error + Send + Sync>)]
+            struct Shown {
+                id: ::opaque_id_core::External<$user>,
+                #[view(decrypt)]
+                notes: String,
+                #[view(decrypt)]
+                address: Option<String>,
+            }
+
+            let columns = Columns { notes, address };
+            let request = Request { notes: text.to_owned(), address: address_text.map(Into::into) };
+            let row = request.encrypt(keyring, $crate::conformance::shop::generate(), &columns)?;
+            self.add_profile(&row).await?;
+            let found = self.profiles().await?.pop().ok_or("a row")?;
+            let Shown { id, notes, address } = Shown::decrypt(keyring, found, &columns)?;
+            Ok((id, notes, address))
+        }
+
         type Column<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>> = $column<T, String, E>;
 
         fn create_column<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
@@ -252,6 +315,7 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_of_rows_by_integers
         columns_in_groups
         columns_are_found_by_value
+        columns_of_requests_and_views
         columns_are_encrypted_while_clients_write
         columns_that_cannot_be_converted
         columns_that_had_any_type

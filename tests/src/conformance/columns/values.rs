@@ -232,3 +232,24 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
     database.execute(&format!("DROP TABLE {table}; DROP TABLE order_group_meta"))?;
     Ok(())
 }
+
+pub(super) async fn columns_of_requests_and_views<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Verdict {
+    shop.create_profiles(database).await?;
+    let columns = [
+        create::<S, S::User, Json>(shop, database, NAME).await?,
+        create::<S, S::User, Json>(shop, database, "profiles_address").await?,
+    ];
+    let keyring = keyring(0)?.current();
+    for address in [Some("ada@example.org"), None] {
+        let (id, notes, shown) =
+            shop.add_by_request(columns.clone(), &keyring, "hay fever", address).await?;
+        assert_eq!((&*notes, shown.as_deref()), ("hay fever", address));
+        let stored = shop.profiles().await?.pop().ok_or("a row")?;
+        assert_eq!(keyring.open(id)?, stored.id);
+        assert_eq!(S::decrypt(&columns[0], stored.id, &stored.notes)?, notes);
+    }
+    Ok(Passed)
+}
