@@ -5,9 +5,10 @@
 //! compressed by zstd at level 3 and sealed by AES-256-GCM-SIV. Their dictionary has the size of the packs' dictionary and is trained from
 //! the same rows. Each row is read and written with one statement.
 //!
-//! `--minutes 1` appends for a minute instead of ten; `--only values,grouped,databases,sizes,reads,writes,appends,memory` measures some groups
-//! only; `--reads 1000` is another limit of the disk's reads per second; `--git REPOSITORY` adds a set.
+//! `--minutes 1` appends for a minute instead of ten; `--only values,grouped,columns,databases,sizes,reads,writes,appends,memory` measures
+//! some groups only; `--reads 1000` is another limit of the disk's reads per second; `--git REPOSITORY` adds a set.
 
+mod columns;
 mod databases;
 mod grouped;
 mod groups;
@@ -114,6 +115,11 @@ fn main() -> Result {
         for set in &sets {
             runtime.block_on(grouped::grouped(set, plan.dictionary, &mut report))?;
         }
+    }
+    if is_chosen("columns") {
+        let servers = servers::start(&[Engine::Postgres])?;
+        let database = Database::create(Engine::Postgres, &servers[&Engine::Postgres])?;
+        runtime.block_on(columns::columns(&database.url, plan, &mut report))?;
     }
     if is_chosen("databases") {
         let kinds = if is_smoke() { &[Engine::Sqlite][..] } else { &Engine::ALL };

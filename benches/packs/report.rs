@@ -14,7 +14,10 @@ pub(crate) const COLUMN: &str = "column";
 
 pub(crate) const NO_GROUPS: &str = "no groups";
 
-pub(crate) const BASELINES: [&str; 5] = [ENCRYPTED, DICTIONARY, GENERIC, COLUMN, NO_GROUPS];
+pub(crate) const PLAINTEXT: &str = "plaintext";
+
+pub(crate) const BASELINES: [&str; 6] =
+    [ENCRYPTED, DICTIONARY, GENERIC, COLUMN, NO_GROUPS, PLAINTEXT];
 
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
