@@ -74,7 +74,7 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
 ///     // `PageSql::new(dialect, "id", &request).column("name")` of an adapter writes the SQL.
 ///     let rows: Vec<User> = Vec::new();
 ///     let page = request.finish(rows, |user| by_name.seal(keyring, &user.name, user.id));
-///     let page = page.transpose().expect("a text is JSON");
+///     let page = page.transpose().expect("the database limits names");
 ///     let ids = page.rows.iter().map(|user| keyring.seal(user.id).to_string());
 ///     Ok((query.links(&page), ids.collect()))
 /// }
