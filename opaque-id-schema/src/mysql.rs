@@ -15,7 +15,7 @@
 //!    counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
 //! 3. Foreign keys are dropped. A column of texts goes through `VARBINARY` to `BINARY(16)`, and so
 //!    does a longer `BINARY`. After each step a query on `information_schema` checks whether it happened.
-//! 4. Foreign keys return even after a failure.
+//! 4. The script adds the foreign keys again, even after a failure.
 //!
 //! Another connection has none of these variables: they are NULL there, and nothing runs.
 
@@ -531,7 +531,8 @@ fn script(
     script.extend([
         "SET SESSION sql_mode = @opaque_id_mode, SESSION sql_safe_updates = @opaque_id_safe;".to_owned(),
         "SELECT CASE WHEN @opaque_id_ok THEN 'done' WHEN @opaque_id_begun THEN 'STOPPED HALF-WAY: the old rows are in the …_before_opaque_id tables'
-    ELSE 'nothing was changed: not all rows can be converted, or a table has a trigger or constraint that the check did not see' END AS opaque_id;".into(),
+    WHEN @opaque_id_begun = 0 THEN 'nothing was changed: not all rows can be converted, or a table has a trigger or constraint that the check did not see'
+    ELSE 'UNKNOWN: the connection was lost; compare the tables with the …_before_opaque_id tables' END AS opaque_id;".into(),
     ]);
     if !notes.is_empty() {
         script.push(OLD_ROWS.into());

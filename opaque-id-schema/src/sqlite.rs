@@ -310,7 +310,7 @@ async fn judge(
     } else if ty == "UUID_TEXT" {
         // This is SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in
         // it unchanged.
-        Judgment::Right(StoredType::Bytes)
+        return judge_blob(connection, column, true, (&quoted, &name)).await;
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
         let values = match reads_text {

@@ -235,6 +235,14 @@ fn leaves_alone(database: &Database) -> Verdict {
         }
         assert_eq!(check(database)?.to_string(), "");
     }
+    if database.kind == Engine::Sqlite {
+        let tags = "CREATE TABLE tags (id uuid_text NOT NULL PRIMARY KEY)";
+        database.execute(tags)?;
+        assert_eq!(check(database)?.to_string(), "");
+        database.execute("INSERT INTO tags VALUES ('no bytes')")?;
+        let report = check(database)?.to_string();
+        assert!(report.contains("something other than 16 bytes: 1"), "{report}");
+    }
     Ok(Passed)
 }
 
@@ -425,6 +433,14 @@ fn finds_and_fixes(database: &Database) -> Verdict {
         let kept = "SELECT CAST(id AS CHAR(36)) FROM users_before_opaque_id";
         assert_eq!(database.text(kept)?, UUID, "{runner:?}");
         assert!(report.to_string().contains("\n-- DROP TABLE "));
+
+        // The variables of a lost connection are NULL.
+        if let (Some((_, end)), Runner::Client { .. }) =
+            (report.to_string().split_once("\nSELECT CASE "), runner)
+        {
+            let printed = run(database, runner, &format!("SELECT CASE {end}"))?;
+            assert!(printed.contains("UNKNOWN"), "{printed}");
+        }
 
         // A second run changes nothing.
         let fixed = everything(database)?;
