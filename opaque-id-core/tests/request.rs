@@ -61,6 +61,13 @@ struct CreateFlat {
     lead: Box<External<Team>>,
 }
 
+#[derive(serde::Deserialize, IntoModel)]
+#[serde(transparent)]
+#[model(into = Flat, given(address: Address))]
+struct Leader {
+    lead: Box<External<Team>>,
+}
+
 #[derive(Debug)]
 struct Flat {
     address: Address,
@@ -118,6 +125,9 @@ fn a_request_is_opened_by_its_types_and_an_error_points_at_the_field_by_the_name
         let accepted: Result<Flat, _> = ours.accept(serde_json::from_value::<CreateFlat>(json)?);
         assert_eq!(accepted.expect_err(pointer).pointer(), pointer);
     }
+    let leader: Leader = serde_json::from_value(bad.into())?;
+    let accepted: Result<Flat, _> = ours.accept((leader, address(None, "Paris")));
+    assert_eq!(accepted.expect_err("of another keyring").pointer(), "");
     Ok(())
 }
 

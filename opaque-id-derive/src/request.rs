@@ -40,6 +40,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let _ = context.check();
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let mut named = named.map(|field| &field.attrs);
+    let is_transparent = as_serde_sees_it.as_ref().is_some_and(|it| it.attrs.transparent());
     let (given_names, given_types): (Vec<_>, Vec<_>) = given.into_iter().unzip();
     let mut others: Vec<_> = given_names.iter().map(|name| (name, None)).collect();
     let mut bindings = TokenStream::new();
@@ -84,9 +85,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let shown = serde.map_or(name.to_token_stream().to_string(), |it| {
                 it.name().deserialize_name().value.clone()
             });
-            // A variant's only field without a name is the variant's content, and serde puts a flattened
-            // field's own fields in its place.
-            let is_in_place = matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
+            // A variant's only field without a name is the variant's content, as the field of a transparent
+            // struct is, and serde puts a flattened field's own fields in its place.
+            let is_in_place = is_transparent
+                || matches!(&shape.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1)
                 || serde.is_some_and(|it| it.flatten());
             let names = (!is_in_place).then_some(&shown).into_iter().chain(&in_variant);
             let at = located(&field.ty);
