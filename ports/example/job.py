@@ -12,6 +12,7 @@ class UserId(IntId, prefix="user", key="i64"):
 
 keyring = Keyring.from_env()
 database = sqlite3.connect("axum-sqlx.db")
+database.execute("PRAGMA foreign_keys = ON")
 
 match sys.argv[1:]:
     case ["list"]:
@@ -22,6 +23,9 @@ match sys.argv[1:]:
             user = keyring.open_grant(UserId, grant, "leave")
         except InvalidId as error:
             sys.exit(f"refused: {error}")
-        with database:
-            (name,) = database.execute("DELETE FROM users WHERE id = ? RETURNING name", [user.key]).fetchone() or ("nobody",)
+        try:
+            with database:
+                (name,) = database.execute("DELETE FROM users WHERE id = ? RETURNING name", [user.key]).fetchone() or ("nobody",)
+        except sqlite3.IntegrityError:
+            sys.exit("refused: the user has articles")
         print(f"{name} has left")

@@ -12,6 +12,7 @@ use browser::{Order, OrderView};
 use opaque_id_axum::{Json, NotFound, Opened, Path};
 use opaque_id_sqlx::{Internal, Keyring};
 use sqlx::SqlitePool;
+use sqlx::sqlite::SqlitePoolOptions;
 
 #[derive(Clone, FromRef)]
 struct App {
@@ -49,7 +50,9 @@ fn internal(error: impl Error) -> StatusCode {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn Error>> {
-    let pool = SqlitePool::connect("sqlite::memory:").await?;
+    // The database ends with its last connection.
+    let pool = SqlitePoolOptions::new().min_connections(1).idle_timeout(None).max_lifetime(None);
+    let pool = pool.connect("sqlite::memory:").await?;
     sqlx::raw_sql("CREATE TABLE orders (id BLOB PRIMARY KEY, item TEXT NOT NULL)")
         .execute(&pool)
         .await?;

@@ -134,7 +134,9 @@ async fn list_comments(
     State(app): State<AppContext>,
     Path(Opened(note_id)): Path<Opened<notes::Model>>,
 ) -> Result<Viewed<Vec<CommentView>>> {
-    let rows = comments::Entity::find().filter(comments::Column::NoteId.eq(note_id));
+    let note = notes::Entity::find_by_id(note_id).one(&app.db).await;
+    let note = note.map_err(loco_rs::Error::from)?.ok_or(NotFound)?;
+    let rows = comments::Entity::find().filter(comments::Column::NoteId.eq(note.id));
     Ok(Viewed::of(rows.all(&app.db).await.map_err(loco_rs::Error::from)?))
 }
 

@@ -39,20 +39,19 @@ fn failed(error: impl Error) -> (StatusCode, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, "try again later".to_owned())
 }
 
-/// Sending the same notes again changes nothing, because the same UUID is the same row.
+/// Sending notes again changes nothing, because the same UUID is the same row, and the first text stays. A
+/// service with users also checks who owns a row.
 async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) -> Response<()> {
     let mut transaction = shop.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let externals: Vec<_> = notes.iter().map(|note| note.id).collect();
     let ids = shop.ids.get_or_insert_all(&mut transaction, &externals).await.map_err(failed)?;
     for (id, note) in ids.into_iter().zip(notes) {
-        sqlx::query(
-            "INSERT INTO notes (id, text) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET text = excluded.text",
-        )
-        .bind(id)
-        .bind(note.text)
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed)?;
+        sqlx::query("INSERT INTO notes (id, text) VALUES (?, ?) ON CONFLICT (id) DO NOTHING")
+            .bind(id)
+            .bind(note.text)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
     }
     transaction.commit().await.map_err(failed)
 }
@@ -76,7 +75,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let ids = UuidMap::<Note>::unique("note_ids");
     let migration = ids.create_sql(Dialect::Sqlite)
         + "CREATE TABLE notes (id INTEGER PRIMARY KEY REFERENCES note_ids (id), text TEXT NOT NULL);";
-    sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'notes'";
+    if sqlx::query_scalar::<_, i64>(tables).fetch_one(&pool).await? == 0 {
+        sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
+    }
     let router = Router::new().route("/notes", get(get_notes).put(put_notes));
     let address = std::env::var("ADDRESS").unwrap_or("localhost:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(address).await?;

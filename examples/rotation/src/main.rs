@@ -29,7 +29,7 @@ struct App {
     keyring: SharedKeyring,
 }
 
-/// Returns the current keyring at the start of a request, for the extractors.
+/// Returns the current keyring, for the extractors at the start of a request.
 impl FromRef<App> for Keyring {
     fn from_ref(app: &App) -> Self {
         app.keyring.current()
@@ -37,12 +37,13 @@ impl FromRef<App> for Keyring {
 }
 
 async fn show_user(
-    State(app): State<App>,
+    State(App { pool, .. }): State<App>,
+    State(keyring): State<Keyring>,
     Path(Opened(id)): Path<Opened<User>>,
 ) -> Result<Json<UserView>> {
     let user = sqlx::query_as("SELECT id, name FROM users WHERE id = ?").bind(id);
-    let user: Option<User> = user.fetch_optional(&app.pool).await.map_err(internal)?;
-    Ok(Json(app.keyring.current().view(user.ok_or(NotFound)?)))
+    let user: Option<User> = user.fetch_optional(&pool).await.map_err(internal)?;
+    Ok(Json(keyring.view(user.ok_or(NotFound)?)))
 }
 
 #[derive(Deserialize)]
@@ -50,10 +51,14 @@ struct NewUser {
     name: String,
 }
 
-async fn add_user(State(app): State<App>, Json(new): Json<NewUser>) -> Result<Json<UserView>> {
+async fn add_user(
+    State(App { pool, .. }): State<App>,
+    State(keyring): State<Keyring>,
+    Json(new): Json<NewUser>,
+) -> Result<Json<UserView>> {
     let insert = sqlx::query_as("INSERT INTO users (name) VALUES (?) RETURNING id, name");
-    let user: User = insert.bind(new.name).fetch_one(&app.pool).await.map_err(internal)?;
-    Ok(Json(app.keyring.current().view(user)))
+    let user: User = insert.bind(new.name).fetch_one(&pool).await.map_err(internal)?;
+    Ok(Json(keyring.view(user)))
 }
 
 /// Handles `GET /secrets`. An operator checks it on every instance. Key ids are not secret.
