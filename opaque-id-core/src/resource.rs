@@ -95,7 +95,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
     note = "an internal id is an `Internal<_>` of this crate or of an adapter, by value, or a newtype of one: `#[derive(IdNewtype)] struct UserId(Internal<User>);`",
-    note = "seal what is in an `Option` or a list by `ids.map(|id| keyring.seal(id))`"
+    note = "seal the ids of an `Option` or a `Vec` by `keyring.view(ids)`"
 )]
 pub trait InternalId:
     Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static

@@ -1,4 +1,4 @@
-//! The parser of the attributes. It reports every mistake at its place.
+//! The parser of the attributes. It reports a mistake at its place.
 
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ struct Given {
 }
 
 impl Options {
-    /// Reports all mistakes at once.
+    /// Reports all mistakes in values at once, and otherwise the first one.
     pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
         let mut errors = Vec::new();
         if let Data::Union(data) = &input.data {

@@ -158,7 +158,7 @@ derives! {
     /// #[derive(Deserialize, IntoModel)]
     /// #[model(
     ///     into = NewUser,           // the model
-    ///     with = Set,               // a function for every opened value, such as SeaORM's `Set`
+    ///     with = Set,               // a function for the opened values of fields without one, such as SeaORM's `Set`
     ///     default,                  // the model's other fields have their defaults
     ///     given(                    // fields of the model that the client does not send:
     ///         id = Internal::generate(), // computed
@@ -171,7 +171,7 @@ derives! {
     ///     team_id: Option<External<Team>>,  // the model has `team_id: Option<Internal<Team>>`
     ///     #[model(rename = "name")]       // the name of the model's field
     ///     title: String,
-    ///     #[model(with = trimmed)]        // a function: fn trimmed(bio: String) -> String
+    ///     #[model(with = trimmed)]        // a function: fn trimmed(bio: String) -> ActiveValue<String>
     ///     bio: String,
     /// }
     /// ```

@@ -57,7 +57,7 @@ export class Resource<P extends string, K extends Kind, F extends Form> {
   readonly key: K;
   readonly form: F;
   readonly domain: string;
-  /** zod, valibot, tRPC and others accept the resource where they expect a schema. */
+  /** tRPC and other tools accept the resource where they accept a schema of zod or valibot. */
   readonly "~standard": StandardSchema<Id<P, F>>;
 
   constructor(prefix: P, key: K, form: F, domain: string) {

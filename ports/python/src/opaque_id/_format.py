@@ -111,7 +111,7 @@ _LENGTHS: Final = {"text": (26,), "short": (13, 26), "tagged": (34,), "mapped": 
 
 
 def pattern(prefix: str, form: str) -> str:
-    """The regular expression that matches exactly the well-formed texts."""
+    """The regular expression of JSON Schema for exactly the well-formed texts. In Python, use `re.fullmatch`."""
     if form == "mapped_uuid":
         return f"^{_UUID.pattern}$"
     if form == "uuid":

@@ -160,7 +160,7 @@ class _Text(Generic[I]):
 
     @classmethod
     def pattern(cls) -> str:
-        """The regular expression that matches exactly the well-formed texts."""
+        """The regular expression of JSON Schema for exactly the well-formed texts. In Python, use `re.fullmatch`."""
         return _format.pattern(cls.of.prefix, cls._form())
 
     def __str__(self) -> str:
