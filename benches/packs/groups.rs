@@ -153,9 +153,9 @@ impl Bench {
         let set = &Arc::new(Set { name: "appended", values: self.set.values.clone() });
         let encrypted = self.column(set, ENCRYPTED, false).await?;
         let dictionary = self.column(set, DICTIONARY, true).await?;
-        let large = self.packs(set, "large", Settings::default().pack_bytes(15_960), true).await?;
+        let packs = self.packs(set, "packs", Settings::default(), true).await?;
         let few = set.len() / 5;
-        self.fill(&[Arc::clone(&encrypted), Arc::clone(&dictionary), Arc::clone(&large)], few)
+        self.fill(&[Arc::clone(&encrypted), Arc::clone(&dictionary), Arc::clone(&packs)], few)
             .await?;
         let append = |name, table, turn, merging| Case {
             clients: WRITERS,
@@ -167,7 +167,7 @@ impl Bench {
         let cases = [
             append(ENCRYPTED, &encrypted, long / 10, Merging::None),
             append(DICTIONARY, &dictionary, long / 10, Merging::None),
-            append("large with a merger", &large, long, Merging::Beside),
+            append("default with a merger", &packs, long, Merging::Beside),
         ];
         report.begin("single inserts of 16 clients per second");
         let mut turns: Vec<_> = cases.iter().map(|case| (case.name, Vec::new())).collect();
@@ -176,7 +176,7 @@ impl Bench {
             for (case, (_, turns)) in cases.iter().zip(&mut turns) {
                 turns.push(self.turn(case).await?);
             }
-            let recent = format!("SELECT COUNT(*) FROM {}_recent", large.name);
+            let recent = format!("SELECT COUNT(*) FROM {}_recent", packs.name);
             left.push(self.number(&recent).await? as f64);
         }
         report.add("appends", 1, &turns)?;

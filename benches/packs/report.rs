@@ -99,7 +99,7 @@ impl Report {
 
     pub(crate) fn left(&mut self, left: &[f64]) -> Result {
         for (turn, left) in left.iter().enumerate() {
-            writeln!(self.csv, "left,{},large,{left},,,,,,", turn + 1)?;
+            writeln!(self.csv, "left,{},default,{left},,,,,,", turn + 1)?;
         }
         let (first, second) = left.split_at(left.len() / 2);
         for (half, left) in [("first half", first), ("second half", second)] {
