@@ -1,6 +1,7 @@
 """The places of DJANGO.md: an id is external where Django shows it, and a key where Django stores it."""
 
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -416,4 +417,5 @@ assert Shown(Book(id=BookId(7))).data["id"].startswith("book_")
 for of in [FilterSet, RestFilterSet]:
     assert of.FILTER_DEFAULTS[IdAutoField]["filter_class"] is CharFilter
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    source = Path(__file__).parent.parent / "src"
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": str(source)})
