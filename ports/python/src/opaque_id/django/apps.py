@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -62,12 +62,12 @@ class OpaqueId(AppConfig):
                 _wrap(LogEntry, method, _with_shown_id)
             _wrap(ModelAdmin, "history_view", _with_stored_id)
         # Both work without being apps of the project.
-        has_rest_framework = find_spec("rest_framework") is not None
+        has_rest_framework = _has("rest_framework", "rest_framework.serializers")
         if has_rest_framework:
             from . import rest_framework
 
             rest_framework.register()
-        if find_spec("django_filters"):
+        if _has("django_filters", "django_filters.filterset"):
             from django_filters import CharFilter
             from django_filters.filterset import BaseFilterSet
 
@@ -80,6 +80,17 @@ class OpaqueId(AppConfig):
                 filters.append(FilterSet)
             for of in filters:
                 of.FILTER_DEFAULTS.update(dict.fromkeys([IdAutoField, IdField], {"filter_class": CharFilter}))
+
+
+def _has(app: str, module: str) -> bool:
+    """Imports a module. A version for another Django matters only if it is an app of the project."""
+    try:
+        import_module(module)
+    except ImportError:
+        if apps.is_installed(app):
+            raise
+        return False
+    return True
 
 
 def _wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
