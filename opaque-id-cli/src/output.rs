@@ -56,10 +56,11 @@ pub(crate) fn shown(value: &str) -> String {
     }
 }
 
-/// Returns whether a text has nothing but hex digits after its prefix, like a part of a secret.
+/// Returns whether a text has nothing but hex digits after its prefix, or 16 in a row, like a part of a secret.
 pub(crate) fn is_hex(id: &str) -> bool {
     let body = id.rsplit('_').next().unwrap_or(id);
     body.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        || id.split(|c: char| !c.is_ascii_hexdigit()).any(|run| run.len() >= 16)
 }
 
 pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {

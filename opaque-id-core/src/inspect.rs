@@ -107,7 +107,7 @@ pub fn inspect(text: &str) -> Inspection {
     let fixed = parse(&suggestion);
     let problem = match exact.problem {
         _ if text.trim() == suggestion => Some(TextProblem::WhiteSpace.into()),
-        _ if text.contains(&suggestion) => Some(TextProblem::Surrounded.into()),
+        _ if visible(text).contains(&suggestion) => Some(TextProblem::Surrounded.into()),
         Some(Invalid(InvalidReason::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
@@ -139,12 +139,12 @@ fn visible(text: &str) -> String {
     ] {
         text = text.replace(escaped, meant);
     }
-    // The colors of a terminal end with an m.
+    // The control sequences of a terminal, such as colors (ECMA-48, section 5.4).
     let mut parts = text.split("\u{1b}[");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let after = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        text += after.strip_prefix('m').unwrap_or(part);
+        let end = part.trim_start_matches(|c| (' '..='?').contains(&c));
+        text += end.strip_prefix(|c| ('@'..='~').contains(&c)).unwrap_or(part);
     }
     let mut parts = text.split('%');
     let mut visible = parts.next().unwrap_or_default().to_owned();
@@ -435,6 +435,7 @@ mod tests {
             "user-#",
             "#-cart-2",
             "\u{1b}[1;32m#\u{1b}[0m",
+            "\u{1b}[01;31m\u{1b}[K#\u{1b}[m\u{1b}[K",
         ];
         for (id, text) in [TEXT, uuid, cursor, "order_6wr8ndhrz4xkw"]
             .iter()

@@ -150,6 +150,7 @@ fn a_value_like_a_secret_is_not_repeated() {
         format!("user_{} {}", &SECRET[..34], &SECRET[34..]),
         as_uuids(SECRET),
         format!("X_GRANT_0{}", &SECRET[1..]),
+        format!("a_{}_{}k{} {}", &SECRET[..31], &SECRET[31..43], &SECRET[44..55], &SECRET[55..]),
         format!("USER_0{} {}", &SECRET[1..26], &SECRET[26..]),
     ] {
         for line in [
