@@ -7,7 +7,7 @@ mod respond;
 pub use opaque_id_web::actix::OldIdsService;
 pub use opaque_id_web::{
     Accepted, InvalidPage, Links, ListingQuery, NoKeyring, NotFound, OldIdsLayer, Opened,
-    OpenedAny, PageQuery, Refusal, RequestKeyring, Viewed,
+    OpenedAny, PageQuery, Refusal, RequestKeyring, RequestOldIds, Viewed,
 };
 
 pub use self::extract::{Form, Json, Path, Query};

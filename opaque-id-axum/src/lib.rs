@@ -8,7 +8,7 @@ mod respond;
 pub use opaque_id_web::axum::OldIdsService;
 pub use opaque_id_web::{
     Accepted, InvalidPage, Links, ListingQuery, NoKeyring, NotFound, OldIdsLayer, Opened,
-    OpenedAny, PageQuery, Refusal, Rejection, RequestKeyring, Viewed,
+    OpenedAny, PageQuery, Refusal, Rejection, RequestKeyring, RequestOldIds, Viewed,
 };
 
 pub use self::extract::{Form, Json, Path, Query};

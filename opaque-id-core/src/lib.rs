@@ -86,7 +86,7 @@ pub mod guide {
     #[doc = include_str!("guide/security.md")]
     pub mod security {}
 
-    /// A `clippy.toml` that reports the calls that [`security`] lists.
+    /// A `clippy.toml` that reports the calls that [`security`] lists, and the frameworks' own extractors.
     #[doc = concat!("```toml\n", include_str!("guide/clippy.toml"), "```")]
     pub mod clippy {}
 
