@@ -419,3 +419,17 @@ for of in [FilterSet, RestFilterSet]:
 """
     source = Path(__file__).parent.parent / "src"
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": str(source)})
+
+
+@pytest.mark.parametrize("is_app", [False, True])
+def test_a_rest_framework_for_another_django_matters_only_as_an_app(tmp_path, is_app):
+    broken = tmp_path / "rest_framework"
+    broken.mkdir()
+    (broken / "__init__.py").touch()
+    (broken / "serializers.py").write_text("from django import no_longer_there")
+    installed = ["rest_framework"] * is_app + ["opaque_id.django"]
+    program = f"import django; from django.conf import settings; settings.configure(INSTALLED_APPS={installed}); django.setup()"
+    source = Path(__file__).parent.parent / "src"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (ran.returncode, "no_longer_there" in ran.stderr) == (int(is_app), is_app), ran.stderr

@@ -83,7 +83,7 @@ class OpaqueId(AppConfig):
 
 
 def _has(app: str, module: str) -> bool:
-    """Imports a module. A version for another Django matters only if it is an app of the project."""
+    """Returns whether a module can be imported. A version for another Django is an error only in an app of the project."""
     try:
         import_module(module)
     except ImportError:
