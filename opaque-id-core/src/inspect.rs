@@ -128,11 +128,12 @@ fn visible(text: &str) -> String {
     let is_invisible =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     let mut text = text.replace(is_invisible, "").replace("%25", "%");
-    // JSON escapes the line ends of a message, and Markdown and HTML escape underscores.
+    // JSON escapes the line ends and colors of a message, and Markdown and HTML escape underscores.
     for (escaped, meant) in [
         ("\\n", "\n"),
         ("\\r", "\n"),
         ("\\t", "\n"),
+        ("\\u001b", "\u{1b}"),
         ("\\u005f", "_"),
         ("\\_", "_"),
         ("&#95;", "_"),
@@ -435,6 +436,7 @@ mod tests {
             "user-#",
             "#-cart-2",
             "\u{1b}[1;32m#\u{1b}[0m",
+            "\\u001b[32m#\\u001b[0m",
             "\u{1b}[01;31m\u{1b}[K#\u{1b}[m\u{1b}[K",
         ];
         for (id, text) in [TEXT, uuid, cursor, "order_6wr8ndhrz4xkw"]
